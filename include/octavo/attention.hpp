@@ -95,7 +95,7 @@ status attention_combine(typename Config::backend::queue& queue, const problem& 
   const status valid = validate(p);
   if (const status s = detail::admit<Config>(p, valid, scratch, pass::combine); !s) return s;
   if (count < 1 || parts == nullptr) return {status_code::invalid_argument, "attention_combine needs at least one part"};
-  return Config::backend::template combine<Config>(queue, p, parts, count, out, scratch);
+  return Config::backend::template combine_parts<Config>(queue, p, parts, count, out, scratch);
 }
 
 OCTAVO_END_NAMESPACE

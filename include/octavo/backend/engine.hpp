@@ -8,6 +8,7 @@
 #include <octavo/attention.hpp>
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -69,13 +70,13 @@ struct backend_entry {
   void (*free_queue)(void*) = nullptr;
   status (*synchronise)(void* queue) = nullptr;  ///< waits for the queue; launch errors surface here
   memory_functions memory{};
-  const engine* engines = nullptr;
-  int engine_count = 0;
+  std::span<const std::span<const engine>> engines{};  ///< one list per recipe
   text not_compiled_reason{};
 
   const engine* find(std::string_view recipe, std::string_view delta, bool e5m2_gradients) const {
-    for (int i = 0; i < engine_count; ++i)
-      if (const engine& e = engines[i]; e.recipe == recipe && e.delta == delta && e.e5m2_gradients == e5m2_gradients) return &e;
+    for (const std::span<const engine> list : engines)
+      for (const engine& e : list)
+        if (e.recipe == recipe && e.delta == delta && e.e5m2_gradients == e5m2_gradients) return &e;
     return nullptr;
   }
 };

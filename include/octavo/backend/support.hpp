@@ -61,6 +61,9 @@ support supports(const problem& p) {
   if constexpr (consistent && !recipe::has_power_of_two_scales<recipe_t> && !exact)
     return refuse(text("delta consistent needs power-of-two scales (mx32, token or tile), which recipe ") << recipe_t::name
                   << " has not; use matched or stale");
+  if constexpr (!recipe::is_fp8<recipe_t>)
+    if (p.save_payloads || p.payload_inputs)
+      return refuse(text("recipe ") << recipe_t::name << " has no FP8 payloads to save or to take");
   if (p.softcap != 0 && p.key_centring != key_centring::off)
     return refuse("key centring relies on softmax not changing when keys are shifted, which is not so with a softcap");
   if (p.o_residual && p.element == dtype::f32)

@@ -5,11 +5,15 @@
 // All of it is straight-line code (integer and float operations, selects), so that a plain loop over an array is
 // vectorised by the compiler, and every function is constexpr and runs on the device.
 //
-// Two demands on the compiler's flags. The rounding mode is to-nearest-even, the default. Sums are not reassociated:
-// -fassociative-math (part of -ffast-math) would remove the addition that rounds. Contraction into fused
-// multiply-adds and flushing of binary32 subnormals change nothing: no product is added to anything, and no
-// intermediate value is subnormal unless the result is zero.
+// The rounding mode must be to-nearest-even, the default, and sums must not be reassociated, which would remove the
+// addition that rounds. Contraction into fused multiply-adds and flushing of binary32 subnormals change nothing: no
+// product is added to anything, and no intermediate value is subnormal unless the result is zero.
 #pragma once
+
+// GCC says so by itself, Clang only for -ffast-math as a whole.
+#if defined(__ASSOCIATIVE_MATH__) || (defined(__clang__) && defined(__FAST_MATH__))
+#error "octavo rounds by adding and subtracting: compile with -fno-associative-math after -ffast-math"
+#endif
 
 #include <cstdint>
 #include <octavo/config.hpp>

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+octavo_backend(cpu
+  TYPE octavo::backends::cpu
+  HEADER octavo/backends/cpu/backend.hpp
+  RECIPES mx32 token tile tensor bf16)

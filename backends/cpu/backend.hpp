@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: the generic loops on FP32 tiles that hold FP8 payloads. Bit for bit the arithmetic of the numerics (every
+// rounding to FP8 happens), FP32 sums, deterministic whatever the number of threads.
+#pragma once
+
+#include <octavo/algorithm/passes.hpp>
+#include <octavo/backends/cpu/launch.hpp>
+#include <octavo/backends/cpu/operations.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends {
+
+struct cpu : generic_passes, cpu_detail::operations {
+  using queue = cpu_detail::queue;
+  using context = cpu_detail::context;
+  static constexpr int tile_q = cpu_detail::cpu_tuning::tile_q;
+  static constexpr int tile_kv = cpu_detail::cpu_tuning::tile_kv;
+  static constexpr int max_head_dim = 256;
+
+  template <int M, int N>
+  using accum = cpu_detail::accum<M, N>;
+  template <class E, side S, image I, int R, int C>
+  using operand = cpu_detail::operand<E, S, I, R, C>;
+  template <int M>
+  using row_vector = cpu_detail::row_vector<M>;
+  template <int N>
+  using col_vector = cpu_detail::col_vector<N>;
+
+  /// Every recipe but `exact`, which is float64.
+  template <class R>
+  static constexpr bool computes = !std::is_same_v<R, recipe::exact>;
+
+  static constexpr const char* name() { return "cpu"; }
+  static text unavailable() { return {}; }
+  static text device() {
+    return text("CPU, ") << cpu_detail::hardware_threads() << " threads, vectors of " << cpu_detail::width << " floats";
+  }
+
+  static std::size_t scratch_bytes(const problem& p) {
+    return cpu_detail::worker_bytes(p) * static_cast<std::size_t>(cpu_detail::workspace_workers(p));
+  }
+  template <class Kernel>
+  static status launch(queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
+    cpu_detail::launch(on, p, scratch, items, kernel);
+    return {};
+  }
+};
+
+static_assert(require_backend<cpu>::value);
+
+}  // namespace backends
+OCTAVO_END_NAMESPACE

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend's numbers, each with what decided it.
+#pragma once
+
+#include <octavo/config.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::cpu_detail {
+
+struct cpu_tuning {
+  /// Query and key tile: 128, the run over which P and dS share a scale, so that a tile's scale is the contract's.
+  static constexpr int tile_q = 128;
+  static constexpr int tile_kv = 128;
+};
+
+/// Rows of a product's register block, for vectors of `width` floats (two of them per row): as many accumulators as the
+/// register file holds beside two loads of B and a broadcast of A (16 registers up to AVX2, 32 with AVX-512).
+constexpr int block_rows(int width) { return width >= 16 ? 8 : 4; }
+
+}  // namespace backends::cpu_detail
+OCTAVO_END_NAMESPACE

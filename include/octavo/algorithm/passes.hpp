@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generic passes, host side: carve the caller's workspace, quantise, run the loops in order on the caller's queue.
+// A backend gets them by inheriting generic_passes; one with schedules of its own replaces what it wants.
+#pragma once
+
+#include <octavo/algorithm/backward.hpp>
+#include <octavo/algorithm/centring.hpp>
+#include <octavo/algorithm/combine.hpp>
+#include <octavo/algorithm/forward.hpp>
+#include <octavo/attention.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// Hands out parts of the workspace; over a null base it only counts. One code for the size and for the layout.
+class carver {
+ public:
+  explicit carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    const std::size_t at = used_;
+    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::uint8_t* base_;
+  std::size_t used_ = 0;
+};
+
+/// Runs kernels one after another until one fails.
+template <class B>
+class launcher {
+ public:
+  launcher(typename B::queue& queue, const problem& p, void* scratch) : queue_(queue), problem_(p), scratch_(scratch) {}
+
+  template <class Kernel>
+  launcher& run(const Kernel& kernel) {
+    if (!status_.ok()) return *this;
+    if constexpr (requires { B::trace(Kernel::name); }) B::trace(Kernel::name);
+    if (const std::int64_t items = kernel.items(); items > 0) status_ = B::launch(queue_, problem_, scratch_, items, kernel);
+    return *this;
+  }
+  octavo::status status() const { return status_; }
+
+ private:
+  typename B::queue& queue_;
+  const problem& problem_;
+  void* scratch_;
+  octavo::status status_;
+};
+
+template <class B, class Recipe, class E>
+struct quantise_kernel {
+  quantiser<Recipe, E> work;
+  OCTAVO_HD std::int64_t items() const { return work.at.docs.slots(tile_block) * work.at.heads; }
+  OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
+    work.tile(work.at.docs.tile_at(item / work.at.heads, tile_block), item % work.at.heads);
+  }
+};
+
+template <class B, class Recipe, class E>
+struct tensor_scale_kernel {
+  quantiser<Recipe, E> work;
+  OCTAVO_HD std::int64_t items() const { return (work.at.docs.count + (work.at.docs.packed ? 1 : 0)) * work.at.heads; }
+  OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
+    work.tensor_scale(item / work.at.heads, item % work.at.heads);
+  }
+};
+
+/// One tensor's way from the caller's memory to what the loops read.
+template <class B, class Recipe, class E>
+struct quantised_input {
+  scale_layout<Recipe> at;
+  const_tensor x;
+  const float* shift = nullptr;
+  const_quantized given;  ///< the caller's payload, where it brings one
+  quantized made;         ///< where the payload is made, in the workspace or in the caller's memory
+  bool in_place = false;  ///< a BF16 tensor is its own BF16 payload
+
+  static constexpr dtype payload_type = dtype_of<E>::value;
+
+  /// save: the caller's memory for a payload to keep, or an absent one. (The size is asked for without it, and so may be
+  /// larger than what is used.)
+  void carve(carver& memory, const problem& p, bool shifted, const quantized& save) {
+    in_place = !recipe::is_fp8<Recipe> && p.element == dtype::bf16 && !shifted;
+    if (given || in_place) return;
+    if (save) {
+      made = save;
+      return;
+    }
+    const std::int64_t elements = at.docs.rows() * at.heads * at.d;
+    const auto image = [&] {
+      return contiguous(static_cast<void*>(memory.take<E>(elements)), payload_type, at.docs.packed ? at.docs.total : at.docs.length,
+                        at.heads, at.d);
+    };
+    made.rowwise = image();
+    made.rowwise_scale = memory.take<std::uint8_t>(at.rowwise_count() * static_cast<std::int64_t>(at.scale_bytes));
+    if constexpr (Recipe::scale_per == recipe::granularity::block32) {
+      made.columnwise = image();
+      made.columnwise_scale = memory.take<std::uint8_t>(at.columnwise_count());
+    }
+  }
+  const_quantized payload() const {
+    if (given) return given;
+    if (!in_place) return made;
+    quantized q;
+    q.rowwise = {const_cast<void*>(x.data), x.type, x.stride_b, x.stride_s, x.stride_h};
+    return q;
+  }
+  void run(launcher<B>& on) const {
+    if (given || in_place) return;
+    const quantiser<Recipe, E> work{x, shift, made, at};
+    if constexpr (Recipe::scale_per == recipe::granularity::tensor) on.run(tensor_scale_kernel<B, Recipe, E>{work});
+    on.run(quantise_kernel<B, Recipe, E>{work});
+  }
+};
+
+/// What forward, delta pass and backward share: quantised Q, K, V, and what centring needs.
+template <class B, class Recipe>
+struct quantised_qkv {
+  using E = typename Recipe::element;
+  quantised_input<B, Recipe, E> q, k, v;
+  float* key_mean = nullptr;
+  const float* key_shift = nullptr;
+  float* q_shift = nullptr;
+
+  template <class Inputs, class Saved>
+  void carve(carver& memory, const problem& p, const Inputs& in, const Saved& save) {
+    const documents q_docs = query_documents(p, in.cu_seqlens_q), kv_docs = key_documents(p, in.cu_seqlens_kv);
+    q.at = {q_docs, p.h_q, p.d_qk};
+    k.at = {kv_docs, p.h_kv, p.d_qk};
+    v.at = {kv_docs, p.h_kv, p.d_v};
+    q.x = in.q, k.x = in.k, v.x = in.v;
+    if (p.payload_inputs) q.given = in.q_payload, k.given = in.k_payload, v.given = in.v_payload;
+    const quantized nowhere;
+    const bool centred = p.key_centring != key_centring::off;
+    if (p.key_centring == key_centring::batch) key_mean = memory.take<float>(p.b * p.h_kv * p.d_qk);
+    if (centred) q_shift = memory.take<float>(p.stat_rows() * p.h_q);
+    key_shift = p.key_centring == key_centring::given ? in.key_shift : key_mean;
+    k.shift = key_shift;
+    q.carve(memory, p, false, p.save_payloads ? save.q_payload : nowhere);
+    k.carve(memory, p, centred, p.save_payloads ? save.k_payload : nowhere);
+    v.carve(memory, p, false, p.save_payloads ? save.v_payload : nowhere);
+  }
+  template <class Inputs>
+  pass_data<Recipe> data(const problem& p, const Inputs& in) const {
+    return {p, q.at.docs, k.at.docs, q.payload(), k.payload(), v.payload(), in.sink, q_shift};
+  }
+  template <class Inputs>
+  void run(launcher<B>& on, const problem& p, const Inputs& in) const {
+    if (key_mean != nullptr) on.run(key_mean_kernel<B>{in.k, k.at.docs, p.h_kv, p.d_qk, key_mean});
+    q.run(on);
+    k.run(on);
+    v.run(on);
+    if (q_shift != nullptr)
+      on.run(q_shift_kernel<B, Recipe>{data(p, in), p.payload_inputs ? const_tensor{} : in.q, key_shift, q_shift});
+  }
+};
+
+/// Payloads that only a forward can be asked to keep.
+struct saved_nothing {
+  quantized q_payload{}, k_payload{}, v_payload{};
+};
+
+template <class Config>
+struct generic_forward {
+  using B = typename Config::backend;
+  using R = typename recipe::forward_of<typename Config::recipe>::type;
+  // The forward knows two kinds of policy only: matched and consistent share one instantiation.
+  using D = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
+  quantised_qkv<B, R> qkv;
+  void* scratch = nullptr;
+
+  void carve(carver& memory, const problem& p, const forward_inputs& in, const forward_outputs& out) {
+    qkv.carve(memory, p, in, out);
+    scratch = memory.take<std::uint8_t>(static_cast<std::int64_t>(B::scratch_bytes(p)));
+  }
+  status run(typename B::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out) const {
+    launcher<B> on(queue, p, scratch);
+    qkv.run(on, p, in);
+    on.run(forward_kernel<B, R, D>{qkv.data(p, in), out});
+    return on.status();
+  }
+};
+
+template <class Config>
+struct generic_backward {
+  using B = typename Config::backend;
+  using R = typename Config::recipe;
+  using D = typename Config::delta;
+  quantised_qkv<B, R> qkv;
+  quantised_input<B, R, typename R::gradient_element> dout;
+  row_terms rows;
+  delta_outputs sums;
+  float *shift = nullptr, *dq = nullptr, *row_sum = nullptr;
+  std::int32_t* turns = nullptr;
+  void* scratch = nullptr;
+
+  /// main: the whole backward; else only the sums of the matched delta.
+  void carve(carver& memory, const problem& p, const backward_inputs& in, const quantized& save_dout, bool main) {
+    qkv.carve(memory, p, in, saved_nothing{});
+    dout.at = {query_documents(p, in.cu_seqlens_q), p.h_q, p.d_v};
+    dout.x = in.dout;
+    if (p.payload_inputs && in.dout_payload) dout.given = in.dout_payload;
+    dout.carve(memory, p, false, p.save_payloads ? save_dout : quantized{});
+    scratch = memory.take<std::uint8_t>(static_cast<std::int64_t>(B::scratch_bytes(p)));
+    if (!main) return;
+    const std::int64_t statistics = p.stat_rows() * p.h_q;
+    for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift, &row_sum}) *x = memory.take<float>(statistics);
+    dq = memory.take<float>(statistics * p.d_qk);
+    turns = memory.take<std::int32_t>(dout.at.docs.slots(B::tile_q) * p.h_q);
+  }
+  void quantise(launcher<B>& on, const problem& p, const backward_inputs& in) const {
+    qkv.run(on, p, in);
+    dout.run(on);
+  }
+  backward_data<R> data(const problem& p, const backward_inputs& in) const { return {qkv.data(p, in), dout.payload(), in.m, rows}; }
+
+  status run_delta(typename B::queue& queue, const problem& p, const backward_inputs& in, const delta_outputs& out) const {
+    launcher<B> on(queue, p, scratch);
+    quantise(on, p, in);
+    on.run(delta_sums_kernel<B, R>{data(p, in), in.delta_shift, out, nullptr});
+    return on.status();
+  }
+  status run(typename B::queue& queue, const problem& p, const backward_inputs& in, const backward_outputs& out) const {
+    launcher<B> on(queue, p, scratch);
+    quantise(on, p, in);
+    const backward_data<R> d = data(p, in);
+    row_terms_kernel<B, R, D> terms{d, shift, sums, in.dout, in.o, p.o_residual ? in.o_residual : const_tensor{}, in.l, dq, turns,
+                                    row_sum, out.l1};
+    if (p.delta_halves) {
+      terms.shift = in.delta_shift;
+      terms.sums = {const_cast<float*>(in.delta_n), const_cast<float*>(in.delta_sum)};
+    } else if constexpr (!D::reads_o) {
+      on.run(delta_sums_kernel<B, R>{d, in.delta_shift, sums, shift});
+    }
+    on.run(terms);
+    const bool row_sums = out.row_sum != nullptr || (p.sink && qkv.key_shift != nullptr);
+    on.run(backward_kernel<B, R, D>{d, out, dq, turns, row_sums ? row_sum : nullptr, out.l1});
+    const finish_rows_kernel<B, R> finish{d, out, dq, row_sum, qkv.key_shift};
+    on.run(finish);
+    if (p.sink) on.run(sink_gradient_kernel<B, R>{finish});
+    return on.status();
+  }
+};
+
+}  // namespace detail
+
+/// The passes of attention.hpp on the generic loops. Inherit it in a backend.
+struct generic_passes {
+  /// Everything that the generic loops compute.
+  template <class Config>
+  static constexpr feature_set features() {
+    feature_set all;
+    for (int f = 0; f < static_cast<int>(feature::dropout); ++f) all |= static_cast<feature>(f);
+    if (std::is_same_v<typename Config::delta, delta::matched>) return all;
+    return all - feature_set(feature::delta_halves);
+  }
+  template <class Config>
+  static text refusal(const problem& p) {
+    if (p.payload_inputs && p.key_centring == key_centring::batch)
+      return "the mean key cannot be taken from a quantised K: centre K before it is quantised and give key_shift";
+    return {};
+  }
+  template <class Config>
+  static std::size_t workspace_bytes(const problem& p, pass which) {
+    const auto forward = [&] {
+      detail::carver count(nullptr);
+      detail::generic_forward<Config>{}.carve(count, p, {}, {});
+      return count.used();
+    };
+    const auto backward = [&](bool main) {
+      detail::carver count(nullptr);
+      detail::generic_backward<Config>{}.carve(count, p, {}, {}, main);
+      return count.used();
+    };
+    switch (which) {
+      case pass::forward: return forward();
+      case pass::backward: return backward(true);
+      case pass::delta: return backward(false);
+      case pass::combine: return 0;
+      case pass::all: break;
+    }
+    const std::size_t f = forward(), b = backward(true);
+    return f > b ? f : b;
+  }
+  template <class Config>
+  static status forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out,
+                        const workspace& scratch) {
+    detail::carver memory(scratch.data);
+    detail::generic_forward<Config> pass;
+    pass.carve(memory, p, in, out);
+    return pass.run(queue, p, in, out);
+  }
+  template <class Config>
+  static status backward(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
+                         const backward_outputs& out, const workspace& scratch) {
+    detail::carver memory(scratch.data);
+    detail::generic_backward<Config> pass;
+    pass.carve(memory, p, in, out.dout_payload, true);
+    return pass.run(queue, p, in, out);
+  }
+  template <class Config>
+  static status delta_sums(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in, const delta_outputs& out,
+                           const workspace& scratch) {
+    detail::carver memory(scratch.data);
+    detail::generic_backward<Config> pass;
+    pass.carve(memory, p, in, {}, false);
+    return pass.run_delta(queue, p, in, out);
+  }
+  template <class Config>
+  static status combine_parts(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts, int count,
+                        const forward_outputs& out, const workspace&) {
+    using B = typename Config::backend;
+    detail::launcher<B> on(queue, p, nullptr);
+    // Rows are independent, so packed documents are one long one here and need no offsets.
+    on.run(combine_kernel<B>{p, p.packed ? documents{1, p.total_q} : query_documents(p, {}), parts, count, out});
+    return on.status();
+  }
+};
+
+OCTAVO_END_NAMESPACE
