@@ -34,9 +34,9 @@ inline std::size_t worker_bytes(const problem& p) {
   const std::int64_t d = p.d_qk > p.d_v ? p.d_qk : p.d_v;
   const std::int64_t m = tile_extent(p.packed ? p.total_q : p.s_q, cpu_tuning::tile_q);
   const std::int64_t n = tile_extent(p.packed ? p.total_kv : p.s_kv, cpu_tuning::tile_kv);
-  const std::int64_t floats = (5 * m + 7 * n) * d + 6 * m * n + 16 * (m + n);
+  const std::int64_t values = (5 * m + 7 * n) * d + 6 * m * n + 16 * (m + n);
   constexpr std::int64_t tiles = 64;  // each may be padded to a cache line
-  return static_cast<std::size_t>(floats) * sizeof(float) + tiles * 64;
+  return static_cast<std::size_t>(values) * sizeof(float) + tiles * 64;
 }
 
 /// Workers that a workspace has room for: no more than the machine has threads, nor than there are tiles.

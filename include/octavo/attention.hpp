@@ -47,8 +47,6 @@ status admit(const problem& p, status arguments, const workspace& scratch, pass 
   if (scratch.bytes < needed || (needed > 0 && scratch.data == nullptr))
     return {status_code::workspace_too_small, text("the workspace has ") << static_cast<long long>(scratch.bytes)
                                                 << " bytes, workspace_size asks for " << static_cast<long long>(needed)};
-  if (reinterpret_cast<std::uintptr_t>(scratch.data) % 64 != 0)
-    return {status_code::invalid_argument, "the workspace must be aligned to 64 bytes"};
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a backend class to its backend_entry and engines: what the sources that octavo_add_engines generates are made of.
+// From a backend class to its backend_entry and engines: what the sources of octavo_add_engines are made of.
 #pragma once
 
 #include <octavo/backend/engine.hpp>

@@ -17,6 +17,10 @@ struct head_dim {
 };
 using any_head_dim = head_dim<0, 0>;
 
+constexpr bool is_listed_head_dim(std::int64_t d) {
+  return d == 32 || d == 64 || d == 96 || d == 128 || d == 192 || d == 256;
+}
+
 /// What is chosen at compile time: who computes, how operands are scaled, which delta the backward subtracts.
 template <class Backend, class Recipe, class Delta = delta::matched, class HeadDim = any_head_dim>
 struct config {
@@ -26,6 +30,8 @@ struct config {
   using head_dim = HeadDim;
   static_assert(Backend::template computes<Recipe>,
                 "octavo::config: this backend does not compute this recipe (see backends/README.md for the matrix)");
+  static_assert(std::is_same_v<HeadDim, any_head_dim> || (is_listed_head_dim(HeadDim::d_qk) && is_listed_head_dim(HeadDim::d_v)),
+                "octavo::config: d_qk and d_v of a head_dim must be 32, 64, 96, 128, 192 or 256");
 };
 
 /// The answer of supports: yes, or no with what was required, what is supported, what is missing, and a sentence.
@@ -36,10 +42,6 @@ struct support {
 
   constexpr explicit operator bool() const { return ok; }
 };
-
-constexpr bool is_listed_head_dim(std::int64_t d) {
-  return d == 32 || d == 64 || d == 96 || d == 128 || d == 192 || d == 256;
-}
 
 /// Whether Config computes the problem (which must be valid: see validate). Backend::refusal may add its own reasons.
 template <class Config>

@@ -98,7 +98,7 @@ struct partial_forward {
   const float* lse = nullptr;
 };
 
-/// Scratch memory of the caller. Nothing in it needs to be initialised or kept between calls. 64-byte aligned.
+/// Scratch memory of the caller. Nothing in it needs to be initialised or kept between calls.
 struct workspace {
   void* data = nullptr;
   std::size_t bytes = 0;
