@@ -179,6 +179,9 @@ struct backward_kernel {
   }
 };
 
+/// Whether the rows of dS over this call's keys may sum to something else than zero: a sink, or keys elsewhere, hold the rest.
+OCTAVO_HD inline bool rows_keep_a_sum(const problem& p) { return p.sink || p.part_of_keys(); }
+
 /// After the main loop: dQ to its type with the scale of S, the sink's share of the row sums, delta for who asks.
 template <class B, class Recipe>
 struct finish_rows_kernel {
@@ -203,8 +206,8 @@ struct finish_rows_kernel {
       const std::int64_t row = d.statistic(tile.document, h, tile.first + i);
       float x[max_channels];
       for (std::int64_t c = 0; c < p.d_qk; ++c) x[c] = dq[row * p.d_qk + c] * scale;
-      // k_j = centred k_j + u: without a sink the rows of dS sum to zero and u drops out; with one it does not.
-      if (p.sink && key_shift != nullptr && !d.q_docs.is_tail(tile.document)) {
+      // k_j = centred k_j + u: where the rows of dS sum to zero u drops out, else it does not.
+      if (rows_keep_a_sum(p) && key_shift != nullptr && !d.q_docs.is_tail(tile.document)) {
         const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
         for (std::int64_t c = 0; c < p.d_qk; ++c) x[c] += scale * u[c] * row_sum[row];
       }

@@ -91,7 +91,7 @@ struct generic_backward {
       on.run(delta_sums_kernel<B, R>{d, in.delta_shift, sums, shift});
     }
     on.run(terms);
-    const bool row_sums = out.row_sum != nullptr || (p.sink && qkv.key_shift != nullptr);
+    const bool row_sums = out.row_sum != nullptr || (qkv.key_shift != nullptr && rows_keep_a_sum(p));
     on.run(backward_kernel<B, R, D>{d, out, dq, turns, row_sums ? row_sum : nullptr, out.l1});
     const finish_rows_kernel<B, R> finish{d, out, dq, row_sum, qkv.key_shift};
     on.run(finish);
@@ -107,15 +107,15 @@ struct generic_passes {
   /// Everything that the generic loops compute.
   template <class Config>
   static constexpr feature_set features() {
-    feature_set all;
-    for (int f = 0; f < static_cast<int>(feature::dropout); ++f) all |= static_cast<feature>(f);
-    if (std::is_same_v<typename Config::delta, delta::matched>) return all;
-    return all - feature_set(feature::delta_halves);
+    feature_set all = feature::causal | feature::causal_bottom_right | feature::window | feature::softcap | feature::sink |
+                      feature::packed | feature::grouped_queries | feature::key_centring | feature::o_residual |
+                      feature::shard | feature::deterministic;
+    if constexpr (recipe::is_fp8<typename Config::recipe>) all |= feature::save_payloads | feature::payload_inputs;
+    if constexpr (std::is_same_v<typename Config::delta, delta::matched>) all |= feature::delta_halves;
+    return all;
   }
   template <class Config>
-  static text refusal(const problem& p) {
-    if (p.payload_inputs && p.key_centring == key_centring::batch)
-      return "the mean key cannot be taken from a quantised K: centre K before it is quantised and give key_shift";
+  static text refusal(const problem&) {
     return {};
   }
   template <class Config>

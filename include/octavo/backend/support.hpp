@@ -68,6 +68,10 @@ support supports(const problem& p) {
       return refuse(text("recipe ") << recipe_t::name << " has no FP8 payloads to save or to take");
   if (p.softcap != 0 && p.key_centring != key_centring::off)
     return refuse("key centring relies on softmax not changing when keys are shifted, which is not so with a softcap");
+  if (p.part_of_keys() && p.key_centring == key_centring::batch)
+    return refuse("each part of the keys would be centred by a mean of its own: give the same key_shift to all parts");
+  if (p.payload_inputs && p.key_centring == key_centring::batch)
+    return refuse("the mean key cannot be taken from a quantised K: centre K before it is quantised and give key_shift");
   if (p.o_residual && p.element == dtype::f32)
     return refuse("the residual of O exists for 16-bit elements (f16, bf16) only; T here is f32");
   if (!is_listed_head_dim(p.d_qk) || !is_listed_head_dim(p.d_v))

@@ -98,6 +98,8 @@ inline status validate(const problem& p, const backward_inputs& in, const backwa
   if (reads_o && p.o_residual) c.present("o_residual", in.o_residual, p.s_q, p.total_q, p.h_q, p.d_v);
   c.given("m (from the forward)", in.m, p.stat_rows());
   c.given("l (from the forward)", in.l, p.stat_rows());
+  c.refuse_if(p.part_of_keys() && !reads_o && !p.delta_halves,
+              "these keys are a part of the sequence: add attention_delta's sums over all parts and set problem.delta_halves");
   if (p.delta_halves) {
     c.given("delta_n", in.delta_n, p.stat_rows());
     c.given("delta_sum", in.delta_sum, p.stat_rows());
