@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by examples/run and tests/run: what they need is there when this returns, or the script ends with code 2 and
+# the line that would get it. When everything is there no package manager is called.
+
+# The Debian and Ubuntu packages that are missing.
+octavo_missing_packages() {
+  local cxx=${CXX:-c++}
+  echo '#include <bit>
+#include <concepts>
+#include <span>' | "$cxx" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  command -v gnuplot >/dev/null || echo gnuplot-nox
+  octavo_has_header Eigen/Core || octavo_has_header eigen3/Eigen/Core || echo libeigen3-dev
+  octavo_has_header CLI/CLI.hpp || echo libcli11-dev
+  octavo_has_header doctest/doctest.h || echo doctest-dev
+}
+
+# Whether the compiler finds a header by itself or below a CMAKE_PREFIX_PATH (from the environment: a colon list).
+octavo_has_header() {
+  local prefix prefixes
+  IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
+  for prefix in /usr /usr/local "${prefixes[@]}"; do
+    [[ -n $prefix && -e $prefix/include/$1 ]] && return
+  done
+  return 1
+}
+
+octavo_require_packages() {
+  local missing as_root=()
+  mapfile -t missing < <(octavo_missing_packages)
+  ((${#missing[@]})) || return 0
+
+  if ((EUID != 0)); then as_root=(sudo -n); fi
+  if [[ -z ${OCTAVO_NO_INSTALL:-} || $OCTAVO_NO_INSTALL == 0 ]] && command -v apt-get >/dev/null &&
+    { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
+    echo "Installing ${missing[*]}"
+    # A list that cannot be refreshed may still be good enough: the installation decides.
+    "${as_root[@]}" apt-get -qq update || true
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null || true
+    hash -r
+    mapfile -t missing < <(octavo_missing_packages)
+    ((${#missing[@]})) || return 0
+  fi
+  {
+    echo "Missing: ${missing[*]}. On Debian or Ubuntu, run"
+    echo "  sudo apt-get update && sudo apt-get install --yes --no-install-recommends ${missing[*]}"
+  } >&2
+  exit 2
+}
+
+octavo_require_packages
+octavo_jobs=$(nproc 2>/dev/null || echo 2)

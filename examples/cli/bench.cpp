@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// octavo bench: how fast a shape runs, and how much faster than unfused FP32.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <octavo/backend/trace.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "baseline.hpp"
+#include "call.hpp"
+#include "commands.hpp"
+#include "compare.hpp"
+#include "output_folder.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+
+namespace cli {
+namespace {
+
+struct timing {
+  double median_ms, min_ms;
+};
+
+/// One run to warm up, then `repeat` timed ones; `once` returns milliseconds.
+template <class Once>
+timing measure(int repeat, const Once& once) {
+  once();
+  std::vector<double> ms;
+  for (int i = 0; i < repeat; ++i) ms.push_back(once());
+  std::sort(ms.begin(), ms.end());
+  const std::size_t middle = ms.size() / 2;
+  return {ms.size() % 2 == 1 ? ms[middle] : (ms[middle - 1] + ms[middle]) / 2, ms.front()};
+}
+
+template <class Work>
+double milliseconds(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// What one pass showed.
+struct pass_figures {
+  const char* name;
+  double flops;
+  timing library{};
+  std::optional<timing> opponent{};
+
+  double teraflops() const { return flops / library.median_ms * 1e-9; }
+  double ratio() const { return opponent->median_ms / library.median_ms; }
+};
+
+/// Products alone, by the convention of the field: 4 b h s_q s_kv d forward, half of it under a causal mask, and 2.5
+/// times as many backward, whatever a delta policy adds to that.
+double forward_flops(const octavo::problem& p) {
+  const double full = 2.0 * static_cast<double>(p.b * p.h_q) * static_cast<double>(p.s_q) *
+                      static_cast<double>(p.s_kv) * static_cast<double>(p.d_qk + p.d_v);
+  return p.mask.causal == octavo::causal_mask::none ? full : full / 2;
+}
+
+octavo::problem problem_of(const bench_options& o) {
+  octavo::problem p;
+  p.b = o.b, p.h_q = o.h_q, p.h_kv = o.h_kv, p.s_q = o.s_q, p.s_kv = o.s_kv, p.d_qk = p.d_v = o.d;
+  p.element = o.element;
+  p.mask.causal = o.causal;
+  return p;
+}
+
+npy::array random_tensor(const npy::extents& shape, unsigned seed) {
+  npy::array out{npy::dtype::float32, shape, {}};
+  std::size_t n = 1;
+  for (const std::int64_t extent : shape) n *= static_cast<std::size_t>(extent);
+  out.data.resize(n * sizeof(float));
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  auto* values = reinterpret_cast<float*>(out.data.data());
+  for (std::size_t i = 0; i < n; ++i) values[i] = normal(engine);
+  return out;
+}
+
+std::vector<float> floats(const npy::array& a) { return {a.as<float>(), a.as<float>() + a.size()}; }
+
+double peak_memory_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
+}
+
+void print(const std::vector<pass_figures>& passes) {
+  const bool opponent = passes.front().opponent.has_value();
+  std::printf("%-9s %12s %12s %9s%s\n", "pass", "median ms", "min ms", "TFLOP/s",
+              opponent ? "  baseline ms    ratio" : "");
+  for (const pass_figures& f : passes) {
+    std::printf("%-9s %12.3f %12.3f %9.4f", f.name, f.library.median_ms, f.library.min_ms, f.teraflops());
+    if (opponent) std::printf(" %12.3f %7.2fx", f.opponent->median_ms, f.ratio());
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+void run_bench(const bench_options& options) {
+  inputs in;
+  const octavo::problem p = in.problem = problem_of(options);
+  require(octavo::validate(p));
+  const octavo::backend_entry& entry = runnable_backend(options.engine.backend);
+  const octavo::engine& engine = find_engine(entry, options.engine);
+  if (const octavo::support s = engine.supports(p); !s) unsupported(std::string(s.reason.view()));
+  const std::filesystem::path json_path = options.json.empty() ? "" : std::filesystem::absolute(options.json);
+  std::optional<output_folder> out;
+  if (!options.json.empty()) out.emplace("--json", json_path.parent_path().string());
+
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  baseline opponent{p, {}, {}, {}, {}};
+  {
+    npy::array q = random_tensor({p.b, p.s_q, p.h_q, p.d_qk}, 1), k = random_tensor({p.b, p.s_kv, p.h_kv, p.d_qk}, 2),
+               v = random_tensor({p.b, p.s_kv, p.h_kv, p.d_v}, 3), dout = random_tensor({p.b, p.s_q, p.h_q, p.d_v}, 4);
+    if (options.baseline)
+      opponent.q = floats(q), opponent.k = floats(k), opponent.v = floats(v), opponent.dout = floats(dout);
+    in.q = to_element_type(std::move(q), p.element, "q");
+    in.k = to_element_type(std::move(k), p.element, "k");
+    in.v = to_element_type(std::move(v), p.element, "v");
+    if (options.backward) in.dout = to_element_type(std::move(dout), p.element, "dout");
+  }
+
+  std::vector<pass_figures> passes;
+  if (options.forward) passes.push_back({"forward", forward_flops(p)});
+  if (options.backward) passes.push_back({"backward", 2.5 * forward_flops(p)});
+  const device on(entry);
+  octavo::trace_log::clear();
+  attention_call call(on, engine, in, p);
+  double baseline_difference = 0;
+  {
+    progress shown;
+    call.forward();  // the backward needs its statistics
+    for (pass_figures& f : passes) {
+      const bool forward = f.name == std::string_view("forward");
+      shown.step(f.name);
+      f.library = measure(options.repeat, [&] { return forward ? call.forward() : call.backward(); });
+    }
+    if (options.baseline) {
+      opponent.forward(threads);
+      for (pass_figures& f : passes) {
+        const bool forward = f.name == std::string_view("forward");
+        shown.step(std::string("baseline, ") + f.name);
+        f.opponent = measure(options.repeat, [&] {
+          return milliseconds([&] { forward ? opponent.forward(threads) : opponent.backward(threads); });
+        });
+      }
+      // A baseline that computed something else would make the ratio worthless.
+      const results r = call.collect();
+      baseline_difference =
+          options.backward ? relative_l2(r.dv->values, opponent.dv) : relative_l2(r.o->values, opponent.o);
+    }
+  }
+
+  std::printf("%s on %s, recipe %s, delta %s, %s, shape %lld,%lld,%lld,%lld,%lld,%lld%s\n",
+              std::string(entry.name).c_str(), on.name().c_str(), std::string(engine.recipe).c_str(),
+              std::string(engine.delta).c_str(), name_of(p.element), static_cast<long long>(p.b),
+              static_cast<long long>(p.h_q), static_cast<long long>(p.h_kv), static_cast<long long>(p.s_q),
+              static_cast<long long>(p.s_kv), static_cast<long long>(p.d_qk),
+              p.mask.causal == octavo::causal_mask::none ? "" : ", causal");
+  print(passes);
+  const double memory = peak_memory_mib();
+  std::printf("peak memory %.0f MiB\n", memory);
+  if (options.baseline)
+    std::printf("baseline: unfused FP32, Eigen, %d threads; its %s differs by %.3g (relative L2)\n", threads,
+                options.backward ? "dV" : "O", baseline_difference);
+
+  if (!out) return;
+  json_writer json;
+  json.begin_object().value("backend", entry.name).value("device", on.name()).value("recipe", engine.recipe);
+  json.value("delta", engine.delta).value("element_type", name_of(p.element));
+  report_shape(json, p);
+  report_options(json, p, options.engine);
+  json.list("main_loops", octavo::trace_log::loops()).value("repeat", options.repeat);
+  for (const pass_figures& f : passes) {
+    json.begin_object(f.name).value("median_ms", f.library.median_ms).value("min_ms", f.library.min_ms);
+    json.value("flops", f.flops).value("tflops", f.teraflops());
+    if (f.opponent) json.value("baseline_median_ms", f.opponent->median_ms).value("ratio", f.ratio());
+    json.end_object();
+  }
+  if (options.baseline) json.value("baseline_threads", threads).value("baseline_difference", baseline_difference);
+  json.value("peak_memory_mib", memory).end_object();
+  out->add_text(json_path.filename().string(), json.text());
+  out->commit();
+}
+
+}  // namespace cli

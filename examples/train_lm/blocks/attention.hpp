@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal multi-head attention of one layer: rounds to BF16 and calls the arm's engine. No attention arithmetic here.
+//
+// The engine's layout [b, s, h, d] is the layout [tokens, width] of the rest of the model, so nothing is transposed.
+#pragma once
+
+#include "arm.hpp"
+#include "matrix.hpp"
+
+#include <octavo/numeric/bf16.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace train_lm {
+
+/// What all attention layers of a model share: the problem, who solves it, and the scratch memory.
+struct attention_context {
+  attention_context(const arm& a, const octavo::problem& p);
+
+  octavo::problem problem;
+  octavo::engine engine;
+  std::shared_ptr<void>
+      queue;  ///< of the engine's backend, for one thread: runs are parallel among themselves (jobs.hpp)
+  octavo::workspace workspace;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+class attention {
+ public:
+  explicit attention(const octavo::problem& p);
+
+  /// qkv [tokens, 3 width] with RoPE applied -> o [tokens, width]
+  void forward(attention_context& context, in_ref qkv, out_ref o);
+  /// dout [tokens, width] -> dqkv [tokens, 3 width], overwritten
+  void backward(attention_context& context, in_ref dout, out_ref dqkv);
+
+  /// sum_i |sum_j dS_ij| / sum_ij |dS_ij| of the last backward: 0 in exact arithmetic, since softmax is
+  /// shift-invariant.
+  double row_sum_residual() const;
+
+  // The tensors [b, s, h, d] of the last step, as the engine saw them.
+  std::vector<octavo::bf16> q, k, v, o, dout;
+
+ private:
+  std::vector<octavo::bf16> o_residual_;
+  std::vector<float> m_, l_, row_sum_, l1_;  // [b, h, s]
+  matrix dq_, dk_, dv_;                      // [tokens, width]
+};
+
+}  // namespace train_lm
