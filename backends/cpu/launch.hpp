@@ -3,6 +3,7 @@
 // end with the call. There is no pool.
 #pragma once
 
+#include <octavo/algorithm/mask.hpp>
 #include <octavo/backends/cpu/tile.hpp>
 #include <octavo/backends/cpu/tuning.hpp>
 #include <octavo/tensor/documents.hpp>

@@ -27,11 +27,16 @@ struct element_of<octavo::block_scaled<E>> {
 inline constexpr int max_columns = 256;  ///< of any tile: keys of a tile, or channels
 inline constexpr int strip = 8;          ///< rows that are transposed together, so that stores run along the row
 
+/// The columns of a tile, which are whole blocks of 32: said in a form that lets the compiler drop the scalar end of every
+/// vector loop.
+inline int whole_blocks(int columns) { return columns & ~31; }
+
 /// Calls row(i, buffer) for the rows of a strip and writes the buffers transposed: to[j * stride + i].
 template <class Row>
 void transpose_rows(float* to, int stride, int rows, int columns, Row row) {
   float buffer[strip][max_columns];
   for (int i0 = 0; i0 < rows; i0 += strip) {
+#pragma GCC unroll 1
     for (int i = 0; i < strip; ++i) row(i0 + i, buffer[i]);
     for (int j = 0; j < columns; ++j)
       for (int i = 0; i < strip; ++i) to[j * stride + i0 + i] = buffer[i][j];
@@ -53,11 +58,12 @@ struct operations {
 
   template <class E, side S, image I, int R, int C>
   static void load(context&, operand<E, S, I, R, C>& to, const payload_plane& x, std::int64_t first, int n) {
+    const int columns = whole_blocks(to.columns);
     const auto row = [&](int i, float* out) {
-      if (i < n) read_row<E, I>(x, first + i, to.columns, out);
-      else for (int c = 0; c < to.columns; ++c) out[c] = 0;
+      if (i < n) read_row<E, I>(x, first + i, columns, out);
+      else for (int c = 0; c < columns; ++c) out[c] = 0;
     };
-    if constexpr (operand<E, S, I, R, C>::transposed) transpose_rows(to.data, to.rows, to.rows, to.columns, row);
+    if constexpr (operand<E, S, I, R, C>::transposed) transpose_rows(to.data, to.rows, to.rows, columns, row);
     else for (int i = 0; i < to.rows; ++i) row(i, to.data + i * to.columns);
     if constexpr (S == side::right) to.finite = all_finite(to.data, to.rows * to.columns);
   }
@@ -69,8 +75,9 @@ struct operations {
 
   template <int M, int N>
   static void accumulate(context&, float* to, std::int64_t stride, const accum<M, N>& from, int n) {
+    const int columns = whole_blocks(from.columns);
     for (int i = 0; i < n; ++i)
-      for (int j = 0; j < from.columns; ++j) to[i * stride + j] += from.row(i)[j];
+      for (int j = 0; j < columns; ++j) to[i * stride + j] += from.row(i)[j];
   }
 
   /// Workers take items in order and a key tile waits only for earlier ones, so the wait always ends.
@@ -102,16 +109,17 @@ struct operations {
                        F f, const V&... v) {
     using T = typename element_of<E>::type;
     constexpr bool blocks = element_of<E>::block_scaled;
-    const int run = blocks ? mx_block : from.columns;
+    const int columns = whole_blocks(from.columns);
+    const int run = blocks ? mx_block : columns;
     for (int i = 0; i < from.rows; ++i) {
       float* y = to.data + i * to.columns;
       const float* x = from.row(i);
-      for (int j = 0; j < from.columns; ++j) y[j] = f(x[j], i, j, v.at(i, j)...);
+      for (int j = 0; j < columns; ++j) y[j] = f(x[j], i, j, v.at(i, j)...);
       descale.data[i] = 1;
       if constexpr (std::is_same_v<T, bf16>) {
-        for (int j = 0; j < from.columns; ++j) y[j] = bf16::round(y[j]);
+        for (int j = 0; j < columns; ++j) y[j] = bf16::round(y[j]);
       } else {
-        for (int j0 = 0; j0 < from.columns; j0 += run) {
+        for (int j0 = 0; j0 < columns; j0 += run) {
           const e8m0 scale = e8m0::for_amax(amax_of(y + j0, run), T::max);
           const float reciprocal = scale.reciprocal(), back = blocks ? static_cast<float>(scale) : 1.0f;
           for (int j = j0; j < j0 + run; ++j) y[j] = round_finite<T>(y[j], reciprocal) * back;
@@ -126,26 +134,27 @@ struct operations {
                        F f, const V&... v) {
     using T = typename element_of<E>::type;
     constexpr bool blocks = element_of<E>::block_scaled;
+    const int columns = whole_blocks(from.columns);
     const int run = blocks ? mx_block : from.rows;
     float amax[max_columns], reciprocal[max_columns], back[max_columns];
-    for (int j = 0; j < from.columns; ++j) descale.data[j] = 1;
+    for (int j = 0; j < columns; ++j) descale.data[j] = 1;
     for (int i0 = 0; i0 < from.rows; i0 += run) {
       if constexpr (!std::is_same_v<T, bf16>) {
-        for (int j = 0; j < from.columns; ++j) amax[j] = 0;
+        for (int j = 0; j < columns; ++j) amax[j] = 0;
         for (int i = i0; i < i0 + run; ++i) {
           const float* x = from.row(i);
-          for (int j = 0; j < from.columns; ++j) amax[j] = finite_amax(amax[j], f(x[j], i, j, v.at(i, j)...));
+          for (int j = 0; j < columns; ++j) amax[j] = finite_amax(amax[j], f(x[j], i, j, v.at(i, j)...));
         }
-        for (int j = 0; j < from.columns; ++j) {
+        for (int j = 0; j < columns; ++j) {
           const e8m0 scale = e8m0::for_amax(amax[j], T::max);
           reciprocal[j] = scale.reciprocal();
           back[j] = blocks ? static_cast<float>(scale) : 1.0f;
           if (!blocks) descale.data[j] = static_cast<float>(scale);
         }
       }
-      transpose_rows(to.data + i0, to.rows, run, from.columns, [&](int i, float* y) {
+      transpose_rows(to.data + i0, to.rows, run, columns, [&](int i, float* y) {
         const float* x = from.row(i0 + i);
-        for (int j = 0; j < from.columns; ++j) {
+        for (int j = 0; j < columns; ++j) {
           const float value = f(x[j], i0 + i, j, v.at(i0 + i, j)...);
           if constexpr (std::is_same_v<T, bf16>) y[j] = bf16::round(value);
           else y[j] = round_finite<T>(value, reciprocal[j]) * back[j];
@@ -161,20 +170,22 @@ struct operations {
 
   template <int M, int N, class F, class... V>
   static void transform(context&, accum<M, N>& x, F f, const V&... v) {
+    const int columns = whole_blocks(x.columns);
     for (int i = 0; i < x.rows; ++i) {
       float* row = x.row(i);
 #pragma GCC ivdep
-      for (int j = 0; j < x.columns; ++j) row[j] = f(row[j], i, j, v.at(i, j)...);
+      for (int j = 0; j < columns; ++j) row[j] = f(row[j], i, j, v.at(i, j)...);
     }
   }
 
   template <int M, int N, class F, class... V>
   static void combine(context&, accum<M, N>& x, const accum<M, N>& y, F f, const V&... v) {
+    const int columns = whole_blocks(x.columns);
     for (int i = 0; i < x.rows; ++i) {
       float* row = x.row(i);
       const float* other = y.row(i);
 #pragma GCC ivdep
-      for (int j = 0; j < x.columns; ++j) row[j] = f(row[j], other[j], i, j, v.at(i, j)...);
+      for (int j = 0; j < columns; ++j) row[j] = f(row[j], other[j], i, j, v.at(i, j)...);
     }
   }
 
@@ -231,6 +242,7 @@ struct operations {
   }
 
   static float amax_of(const float* x, int count) {
+    count = whole_blocks(count);
     float lane[16] = {};
     for (int j = 0; j < count; j += 16)
       for (int t = 0; t < 16; ++t) lane[t] = finite_amax(lane[t], x[j + t]);
@@ -245,13 +257,14 @@ struct operations {
   template <int D, int M, int N, class Fold, class F, class... V>
   static void fold_rows(row_vector<D>& r, const accum<M, N>& x, Fold fold, float neutral, F f, const V&... v) {
     float mapped[max_columns];
+    const int columns = whole_blocks(x.columns);
     for (int i = 0; i < x.rows; ++i) {
       const float* row = x.row(i);
-      for (int j = 0; j < x.columns; ++j) mapped[j] = f(row[j], i, j, v.at(i, j)...);
+      for (int j = 0; j < columns; ++j) mapped[j] = f(row[j], i, j, v.at(i, j)...);
       // Sixteen running results, a vector's worth, folded at the end in a fixed order.
       float lane[16];
       for (float& e : lane) e = neutral;
-      for (int j = 0; j < x.columns; j += 16)
+      for (int j = 0; j < columns; j += 16)
         for (int t = 0; t < 16; ++t) lane[t] = fold(lane[t], mapped[j + t]);
       for (int half = 8; half > 0; half /= 2)
         for (int t = 0; t < half; ++t) lane[t] = fold(lane[t], lane[t + half]);

@@ -22,6 +22,19 @@ octavo::engine find(std::string_view recipe, std::string_view delta) {
 
 }  // namespace
 
+octavo::problem problem_of(const arm& a, const model_shape& shape) {
+  octavo::problem p;
+  p.b = shape.batch;
+  p.h_q = p.h_kv = shape.heads;
+  p.s_q = p.s_kv = shape.context;
+  p.d_qk = p.d_v = shape.head_dim();
+  p.element = octavo::dtype::bf16;
+  p.mask.causal = octavo::causal_mask::top_left;
+  p.deterministic = true;
+  a.adjust(p);
+  return p;
+}
+
 std::vector<arm> make_arms(std::span<const std::string> keys, std::string_view recipe, bool key_centring) {
   const auto centre = [key_centring](octavo::problem& p) {
     if (key_centring) p.key_centring = octavo::key_centring::batch;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // An arm of the comparison: a name, the octavo config that computes its attention, and what it changes in the problem.
 //
-//     arm              config                                              problem
-//     bf16             <cpu, recipe::bf16, delta::stale>
-//     stale            <cpu, R, delta::stale>
-//     matched          <cpu, R, delta::matched>
-//     consistent       <cpu, R, delta::consistent>
-//     residual         <cpu, R, delta::consistent>                         o_residual
+//     key          octavo::config                         of the problem
+//     bf16         <cpu, recipe::bf16, delta::stale>
+//     stale        <cpu, R, delta::stale>                 key_centring, if asked for
+//     matched      <cpu, R, delta::matched>               key_centring, if asked for
+//     consistent   <cpu, R, delta::consistent>            key_centring, if asked for
+//     residual     <cpu, R, delta::consistent>            o_residual; key_centring, if asked for
 #pragma once
+
+#include "shape.hpp"
 
 #include <octavo/backend/engine.hpp>
 
@@ -24,6 +26,9 @@ struct arm {
   octavo::engine engine;                         ///< a compiled octavo::config: its forward, backward, workspace size
   std::function<void(octavo::problem&)> adjust;  ///< options of the problem that belong to this arm
 };
+
+/// What a model of this shape asks of the arm's engine.
+octavo::problem problem_of(const arm& a, const model_shape& shape);
 
 /// What --arms can name, in the order of the table.
 inline constexpr std::string_view arm_keys[] = {"bf16", "stale", "matched", "consistent", "residual"};

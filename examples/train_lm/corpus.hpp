@@ -2,8 +2,8 @@
 // The text as bytes, split 90 to 10 by blocks into a part to train on and a part to judge by.
 #pragma once
 
-#include "model.hpp"
 #include "random.hpp"
+#include "shape.hpp"
 
 #include <filesystem>
 #include <string>

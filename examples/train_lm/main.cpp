@@ -5,7 +5,6 @@
 // Exit codes: 0 done; 1 a failure of the run or of the self-check; 2 bad input; 3 not supported by an engine.
 #include "errors.hpp"
 #include "jobs.hpp"
-#include "model.hpp"
 #include "report.hpp"
 #include "self_check.hpp"
 
@@ -16,9 +15,8 @@ namespace {
 
 void require_supported(const std::vector<arm>& arms, const model_shape& shape) {
   for (const arm& a : arms) {
-    octavo::problem p = model::problem_of(shape);
-    a.adjust(p);
-    if (const octavo::support s = a.engine.supports(p); !s) throw unsupported_error(a.name + ": " + s.reason.c_str());
+    const octavo::support s = a.engine.supports(problem_of(a, shape));
+    if (!s) throw unsupported_error(a.name + ": " + s.reason.c_str());
   }
 }
 

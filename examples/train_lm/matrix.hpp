@@ -2,11 +2,15 @@
 // Dense FP32 matrices, row-major: a row is a token (or a parameter's input channel), a column is a channel.
 #pragma once
 
+#include "shape.hpp"
+
 #include <Eigen/Core>
+
+#include <type_traits>
 
 namespace train_lm {
 
-using index = Eigen::Index;
+static_assert(std::is_same_v<index, Eigen::Index>);
 using matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using row = Eigen::Matrix<float, 1, Eigen::Dynamic>;
 using column = Eigen::Matrix<float, Eigen::Dynamic, 1>;

@@ -9,18 +9,6 @@
 
 namespace train_lm {
 
-octavo::problem model::problem_of(const model_shape& shape) {
-  octavo::problem p;
-  p.b = shape.batch;
-  p.h_q = p.h_kv = shape.heads;
-  p.s_q = p.s_kv = shape.context;
-  p.d_qk = p.d_v = shape.head_dim();
-  p.element = octavo::dtype::bf16;
-  p.mask.causal = octavo::causal_mask::top_left;
-  p.deterministic = true;
-  return p;
-}
-
 model::layer::layer(const model_shape& s, const octavo::problem& p)
     : x(s.tokens(), s.width),
       normed(x),
@@ -38,7 +26,7 @@ model::model(const model_shape& s, const arm& a, random_source random)
     : weights(s),
       gradients(s),
       shape_(s),
-      context_(a, problem_of(s)),
+      context_(a, s),
       rope_(s.context, s.head_dim()),
       last_(s.tokens(), s.width),
       last_normed_(last_),

@@ -13,16 +13,9 @@
 #include "blocks/rope.hpp"
 #include "parameters.hpp"
 
-#include <cstdint>
-#include <span>
 #include <vector>
 
 namespace train_lm {
-
-/// Sequences of one step: tokens and, at each position, the byte that follows. [batch * context]
-struct batch {
-  std::vector<std::uint8_t> tokens, targets;
-};
 
 class model {
  public:
@@ -32,9 +25,6 @@ class model {
   double forward(const batch& data);
   /// Overwrites gradients.
   void backward(const batch& data);
-
-  /// The problem that a shape poses to an engine (before an arm adjusts it).
-  static octavo::problem problem_of(const model_shape& shape);
 
   const attention& attention_of_layer(index i) const { return layers_[static_cast<std::size_t>(i)].attend; }
   const model_shape& shape() const { return shape_; }

@@ -4,21 +4,9 @@
 
 #include "parameters.hpp"
 
-#include <numbers>
+#include <cmath>
 
 namespace train_lm {
-
-enum class schedule { constant, cosine };
-
-/// The learning rate of step 0, 1, ...: a linear warm-up over the first tenth, then constant or a cosine down to a
-/// tenth.
-inline double learning_rate(double peak, schedule kind, int step, int steps) {
-  const int warm_up = steps / 10 > 0 ? steps / 10 : 1;
-  if (step < warm_up) return peak * (step + 1) / warm_up;
-  if (kind == schedule::constant || steps <= warm_up) return peak;
-  const double progress = static_cast<double>(step - warm_up) / (steps - warm_up);
-  return peak * (0.1 + 0.9 * 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
-}
 
 class adamw {
  public:

@@ -2,8 +2,8 @@
 // What the command line asks for.
 #pragma once
 
-#include "optimiser.hpp"
-#include "parameters.hpp"
+#include "schedule.hpp"
+#include "shape.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -20,7 +20,7 @@ struct options {
   bool key_centring = false;
 
   model_shape shape{.layers = 3, .width = 128, .heads = 2, .context = 256, .batch = 4};
-  double rate = 1e-2;
+  double rate = 8e-3;
   train_lm::schedule schedule = train_lm::schedule::cosine;
   int steps = 300;
   int seeds = 2;

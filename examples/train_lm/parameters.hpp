@@ -5,20 +5,12 @@
 
 #include "matrix.hpp"
 #include "random.hpp"
+#include "shape.hpp"
 
 #include <string>
 #include <vector>
 
 namespace train_lm {
-
-struct model_shape {
-  index layers, width, heads, context, batch;
-
-  static constexpr index vocabulary = 256;  // bytes
-  static constexpr index expansion = 4;     // of the MLP
-  index head_dim() const { return width / heads; }
-  index tokens() const { return batch * context; }
-};
 
 struct layer_views {
   view attention_norm;  // [1, width]

@@ -78,8 +78,8 @@ std::string draw_curves(const std::filesystem::path& file, const std::vector<run
   std::ostringstream body;
   for (std::size_t a = 0; a < arms.size(); ++a) data_block(body, a, runs, o);
   body << "set multiplot layout 1,2\n"
-          "set grid linecolor rgb '#dddddd'\nset border 3\nset tics nomirror\nset xlabel 'step'\nset key outside "
-          "bottom center horizontal\n"
+          "set grid linecolor rgb '#dddddd'\nset border 3\nset tics nomirror\nset xlabel 'step'\n"
+          "set key outside bottom center horizontal\n"
           "set title 'Training loss, nats per byte (line: mean over seeds; band: seeds)'\n";
   panel(body, arms, 2);
   body << "set title 'Row-sum residual of dS, worst layer (0 in exact arithmetic)'\n"

@@ -4,6 +4,7 @@
 #include "../support/npy.hpp"
 #include "model.hpp"
 #include "optimiser.hpp"
+#include "schedule.hpp"
 
 #include <algorithm>
 #include <chrono>

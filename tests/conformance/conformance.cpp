@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every backend that runs here, every row of the table: computed and right, or refused as listed. A refusal is never a pass:
-// each test prints how many results it judged.
-#include "conformance/judge.hpp"
-#include "conformance/refusals.hpp"
-#include "conformance/table.hpp"
+// Every backend that runs here, every row of the table: computed and right, or refused as listed. A refusal is never a
+// pass: each test prints how many results it judged.
+#include <octavo/engines.hpp>
 
 #include <doctest/doctest.h>
 
 #include <map>
-#include <octavo/engines.hpp>
+
+#include "conformance/judge.hpp"
+#include "conformance/refusals.hpp"
+#include "conformance/table.hpp"
 
 using namespace octavo_tests;
 
@@ -22,12 +23,14 @@ std::vector<const octavo::backend_entry*> candidates() {
   return out;
 }
 
-std::string describe(const octavo::backend_entry& backend, const row& r, std::string_view recipe, std::string_view delta) {
+std::string describe(const octavo::backend_entry& backend, const row& r, std::string_view recipe,
+                     std::string_view delta) {
   return std::string(backend.name) + ", " + std::string(recipe) + ", " + std::string(delta) + ": " + r.name;
 }
 
 /// Why the backend does not compute this; empty when it does.
-std::string refused_by(const octavo::backend_entry& backend, const row& r, std::string_view recipe, std::string_view delta) {
+std::string refused_by(const octavo::backend_entry& backend, const row& r, std::string_view recipe,
+                       std::string_view delta) {
   const octavo::engine* e = backend.find(recipe, delta, r.e5m2_gradients);
   if (!e) return std::string(no_engine);
   const octavo::support s = e->supports(r.p);
@@ -96,13 +99,17 @@ TEST_CASE("backends refuse what is listed, and nothing else") {
         bool listed = false, explained = false;
         for (std::size_t i = 0; i < refusals().size(); ++i) {
           const refusal& x = refusals()[i];
-          const auto covers = [](std::string_view wanted, std::string_view name) { return wanted.empty() || wanted == name; };
-          if (!covers(x.backend, backend->name) || !covers(x.recipe, recipe) || !covers(x.delta, delta) || !x.when(r.p)) continue;
+          const auto covers = [](std::string_view wanted, std::string_view name) {
+            return wanted.empty() || wanted == name;
+          };
+          if (!covers(x.backend, backend->name) || !covers(x.recipe, recipe) || !covers(x.delta, delta) || !x.when(r.p))
+            continue;
           listed = true;
           if (reason.find(x.reason) != std::string::npos) explained = seen[i] = true;
         }
         ++(reason.empty() ? supported : refused);
-        if (!reason.empty() && !explained) FAIL_CHECK("not listed: " << describe(*backend, r, recipe, delta) << ": " << reason);
+        if (!reason.empty() && !explained)
+          FAIL_CHECK("not listed: " << describe(*backend, r, recipe, delta) << ": " << reason);
         if (reason.empty() && listed) FAIL_CHECK("listed, but computed: " << describe(*backend, r, recipe, delta));
       }
     });

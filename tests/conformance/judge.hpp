@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a result is right. It is compared with R8, the same recipe and policy with every rounding in its place and sums in
-// float64, and not with exact attention: FP8 is allowed to be as wrong as FP8 is, and not more.
+// When a result is right. It is compared with R8, the same recipe and policy with every rounding in its place and sums
+// in float64, and not with exact attention: FP8 is allowed to be as wrong as FP8 is, and not more.
 //
 //     matched, consistent   relative L2 of O, dQ, dK, dV against R8 <= 2e-3 (2e-2: token on spread tokens)
 //     stale                 error against R64 within 30 % of R8's own: it depends on the key tile by nature
@@ -9,14 +9,14 @@
 //     matched               sum_i |sum_j dS_ij| <= 1e-5 sum_ij |dS_ij|
 #pragma once
 
-#include "support/inputs.hpp"
-#include "support/metrics.hpp"
-#include "support/run.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <tuple>
+
+#include "support/inputs.hpp"
+#include "support/metrics.hpp"
+#include "support/run.hpp"
 
 namespace octavo_tests {
 
@@ -50,9 +50,11 @@ class truth {
  private:
   using key = std::tuple<std::string_view, std::string_view, bool>;
 
-  results compute(std::string_view recipe, std::string_view delta, bool e5m2, const test_case& c, const storage& how) const {
+  results compute(std::string_view recipe, std::string_view delta, bool e5m2, const test_case& c,
+                  const storage& how) const {
     const octavo::engine* e = reference_.find(recipe, delta, e5m2);
-    if (!e) throw std::runtime_error("the reference has no engine for " + std::string(recipe) + ", " + std::string(delta));
+    if (!e)
+      throw std::runtime_error("the reference has no engine for " + std::string(recipe) + ", " + std::string(delta));
     results r = run(reference_, *e, c, how);
     if (!r.ok()) throw std::runtime_error("the reference failed: " + std::string(r.status.message.c_str()));
     return r;
@@ -79,8 +81,8 @@ class judge {
  public:
   using complaints = std::vector<std::string>;
 
-  static complaints on(const octavo::backend_entry& backend, const octavo::engine& e, const test_case& c, input_family inputs,
-                       const results& got, truth& known) {
+  static complaints on(const octavo::backend_entry& backend, const octavo::engine& e, const test_case& c,
+                       input_family inputs, const results& got, truth& known) {
     judge j(e, c, got, known.r8(e.recipe, e.delta, e.e5m2_gradients));
     if (!j.ran()) return j.complaints_;
     j.wide_ = e.recipe == "token" && inputs == input_family::token_spread;
@@ -114,8 +116,10 @@ class judge {
   }
 
   void backward() {
-    compare("dQ", &results::dq, score_gradient() * largest(case_.k, case_.p.d_qk) * std::sqrt(double(case_.statistics())));
-    compare("dK", &results::dk, score_gradient() * largest(case_.q, case_.p.d_qk) * std::sqrt(double(case_.statistics())));
+    compare("dQ", &results::dq,
+            score_gradient() * largest(case_.k, case_.p.d_qk) * std::sqrt(double(case_.statistics())));
+    compare("dK", &results::dk,
+            score_gradient() * largest(case_.q, case_.p.d_qk) * std::sqrt(double(case_.statistics())));
     compare("dV", &results::dv, 0);
     if (case_.p.sink) compare("dsink", &results::dsink, score_gradient() * std::sqrt(double(case_.statistics())));
     rows_without_keys("dQ", got_.dq, case_.p.d_qk);
@@ -124,8 +128,8 @@ class judge {
     if (case_.p.save_payloads) same_payload("dO", got_.payloads.dout, r8_.payloads.dout);
   }
 
-  /// natural: what the result's norm could be if nothing cancelled. Where R8 cancels to nothing (a row of one key has no
-  /// gradient), relative errors mean nothing and the result has to be as small as FP32 makes it.
+  /// natural: what the result's norm could be if nothing cancelled. Where R8 cancels to nothing (a row of one key has
+  /// no gradient), relative errors mean nothing and the result has to be as small as FP32 makes it.
   void compare(const char* name, floats results::*field, double natural) {
     const floats &x = got_.*field, &want = r8_.*field;
     if (norm(want) <= 1e-5 * natural) {
@@ -161,7 +165,8 @@ class judge {
     }
     if (!half_a_step) complain("the residual is more than the rounding of O");
     if (engine_.delta != "stale")
-      if (const double error = relative_error(sum, want); !(error <= 2e-3)) complain("O + residual", "against R8:", error, 2e-3);
+      if (const double error = relative_error(sum, want); !(error <= 2e-3))
+        complain("O + residual", "against R8:", error, 2e-3);
   }
 
   /// Rows that see no key, and rows behind the last document: LSE -inf, zeros.
@@ -195,13 +200,15 @@ class judge {
     const double allowed = engine_.recipe == "tensor" ? 1e-3 : 0;
     if (!(different(x.rowwise, want.rowwise) <= allowed && different(x.columnwise, want.columnwise) <= allowed))
       complain(name, "payload: bytes differ");
-    if (engine_.recipe != "tensor" && (x.rowwise_scale != want.rowwise_scale || x.columnwise_scale != want.columnwise_scale))
+    if (engine_.recipe != "tensor" &&
+        (x.rowwise_scale != want.rowwise_scale || x.columnwise_scale != want.columnwise_scale))
       complain(name, "payload: scales differ");
   }
   static double different(const std::vector<std::uint8_t>& x, const std::vector<std::uint8_t>& y) {
     if (x.size() != y.size()) return infinite;
     std::size_t count = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) count += x[i] != y[i] && !(x[i] % 128 == 0 && y[i] % 128 == 0);  // -0 is 0
+    for (std::size_t i = 0; i < x.size(); ++i)
+      count += x[i] != y[i] && !(x[i] % 128 == 0 && y[i] % 128 == 0);  // -0 is 0
     return x.empty() ? 0 : double(count) / double(x.size());
   }
 

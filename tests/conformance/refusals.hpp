@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each backend may refuse of the table: all of it, and nothing else. A refusal that is not listed fails the suite, as
-// does a listed one that no longer happens (then delete its line: the backend has learnt something).
+// What each backend may refuse of the table: all of it, and nothing else. A refusal that is not listed fails the suite,
+// as does a listed one that no longer happens (then delete its line: the backend has learnt something).
 #pragma once
 
 #include <octavo/tensor/problem.hpp>
@@ -11,11 +11,11 @@
 namespace octavo_tests {
 
 struct refusal {
-  std::string_view backend;         // "": every backend
-  std::string_view recipe;          // "": every recipe
-  std::string_view delta;           // "": every policy
+  std::string_view backend;  // "": every backend
+  std::string_view recipe;   // "": every recipe
+  std::string_view delta;    // "": every policy
   bool (*when)(const octavo::problem&);
-  std::string_view reason;          // what the answer must contain
+  std::string_view reason;  // what the answer must contain
 };
 
 /// The answer for a recipe and policy for which a backend has no engine at all.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend's memory with poison around it, reached through backend_entry alone, so that host and GPU backends are driven
-// alike.
+// A backend's memory with poison around it, reached through backend_entry alone, so that host and GPU backends are
+// driven alike.
 //
 // Every byte that is not an input starts as 0xff, which is NaN in every element type: an output that is not written, a
 // read beyond an end and a read of uninitialised scratch all end up as NaN in a result. Bytes that nobody may write are

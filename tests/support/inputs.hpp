@@ -3,10 +3,10 @@
 // integer, and no scale is one: magnitudes differ from head to head and from block to block.
 #pragma once
 
-#include "support/test_case.hpp"
-
 #include <cmath>
 #include <random>
+
+#include "support/test_case.hpp"
 
 namespace octavo_tests {
 

@@ -3,20 +3,18 @@
 // outside the outputs is written, every output is, and the workspace is as large as workspace_size says.
 #pragma once
 
-#include "support/payload_memory.hpp"
-
-#include <deque>
-#include <string>
+#include "support/arena.hpp"
 
 namespace octavo_tests {
 
 /// What a run produced; empty where it was not asked for. Values of T are widened to floats.
 struct results {
   octavo::status status;                // of the first call that failed
-  std::vector<std::string> violations;  // outputs or inputs that were touched where they must not be
+  std::vector<std::string> violations;  // memory that was touched and must not be
   floats o, o_residual, lse, m, l;
   floats dq, dk, dv, dsink, delta, row_sum, l1;
-  payload_set payloads;  // with save_payloads
+  floats delta_n, delta_sum;  // with delta_halves
+  payload_set payloads;       // with save_payloads
 
   bool ok() const { return status.ok() && violations.empty(); }
 };
@@ -28,172 +26,119 @@ struct storage {
   layout order = layout::tokens_first;
 };
 
-namespace run_detail {
-
-/// The memory of one run. Everything that is put in is an input, to be found unchanged; everything else is an output.
-class arena {
+/// One run, pass by pass. Most tests want run() below.
+class attention_run {
  public:
-  explicit arena(const session& on) : on_(on) {}
+  attention_run(const octavo::backend_entry& entry, const octavo::engine& e, const test_case& c, const storage& how)
+      : engine_(e), case_(c), p_(c.p), how_(how), on_(entry), memory_(on_) {
+    if (p_.payload_inputs) {
+      in_.q_payload = memory_.put(c.payloads.q, octavo::dtype::e4m3, c.q_side(p_.d_qk));
+      in_.k_payload = memory_.put(c.payloads.k, octavo::dtype::e4m3, c.kv_side(p_.d_qk));
+      in_.v_payload = memory_.put(c.payloads.v, octavo::dtype::e4m3, c.kv_side(p_.d_v));
+    } else {
+      in_.q = memory_.put(c.q, p_.element, q_shape());
+      in_.k = memory_.put(c.k, p_.element, k_shape());
+      in_.v = memory_.put(c.v, p_.element, v_shape());
+    }
+    if (p_.packed) in_.cu_seqlens_q = memory_.put(c.cu_q), in_.cu_seqlens_kv = memory_.put(c.cu_kv);
+    in_.sink = memory_.put(c.sink);
+    in_.key_shift = memory_.put(c.key_shift);
+  }
 
-  octavo::const_tensor put(const floats& x, octavo::dtype type, const tensor_shape& shape) {
-    return inputs_.emplace_back(on_, type, shape, x).view();
+  bool forward() {
+    out_.o = memory_.take(result.o, "O", how_.o_in_f32 ? octavo::dtype::f32 : p_.element, o_shape());
+    out_.lse = memory_.take(result.lse, "LSE", rows());
+    out_.m = memory_.take(result.m, "M", rows());
+    out_.l = memory_.take(result.l, "l", rows());
+    if (p_.o_residual) out_.o_residual = memory_.take(result.o_residual, "the residual of O", p_.element, o_shape());
+    if (p_.save_payloads) {
+      out_.q_payload = take_payload(result.payloads.q, "q's payload", octavo::dtype::e4m3, case_.q_side(p_.d_qk));
+      out_.k_payload = take_payload(result.payloads.k, "k's payload", octavo::dtype::e4m3, case_.kv_side(p_.d_qk));
+      out_.v_payload = take_payload(result.payloads.v, "v's payload", octavo::dtype::e4m3, case_.kv_side(p_.d_v));
+    }
+    return call(octavo::pass::forward,
+                [&](octavo::workspace w) { return engine_.forward(on_.queue(), p_, in_, out_, w); });
   }
-  template <class T>
-  const T* put(const std::vector<T>& x) {
-    if (x.empty()) return nullptr;
-    if constexpr (std::is_same_v<T, float>)
-      return input_arrays_.emplace_back(on_, x).data();
-    else
-      return input_offsets_.emplace_back(on_, x).data();
+
+  bool backward() {
+    octavo::backward_inputs in = backward_inputs();
+    if (p_.delta_halves) {
+      const octavo::delta_outputs halves{memory_.take(result.delta_n, "n", rows()),
+                                         memory_.take(result.delta_sum, "the sum of delta", rows())};
+      if (!call(octavo::pass::delta,
+                [&](octavo::workspace w) { return engine_.delta_sums(on_.queue(), p_, in, halves, w); }))
+        return false;
+      in.delta_n = halves.n, in.delta_sum = halves.sum;
+    }
+    octavo::backward_outputs out;
+    out.dq = memory_.take(result.dq, "dQ", how_.gradients, q_shape());
+    out.dk = memory_.take(result.dk, "dK", how_.gradients, k_shape());
+    out.dv = memory_.take(result.dv, "dV", how_.gradients, v_shape());
+    if (p_.sink) out.dsink = memory_.take(result.dsink, "dsink", p_.h_q);
+    out.delta = memory_.take(result.delta, "delta", rows());
+    out.row_sum = memory_.take(result.row_sum, "the row sums", rows());
+    out.l1 = memory_.take(result.l1, "the L1 norms", rows());
+    if (p_.save_payloads)
+      out.dout_payload = take_payload(result.payloads.dout, "dO's payload", gradient_payload(), case_.q_side(p_.d_v));
+    return call(octavo::pass::backward,
+                [&](octavo::workspace w) { return engine_.backward(on_.queue(), p_, in, out, w); });
   }
-  octavo::const_quantized put(const payload& x, octavo::dtype type, const tensor_shape& shape) {
-    if (x.rowwise.empty()) return {};
-    return input_payloads_.emplace_back(on_, shape, type, x).view();
-  }
-  void check_inputs(results& r) const {
-    bool unchanged = true;
-    const auto check = [&](const auto& list) {
-      for (const auto& x : list) unchanged = unchanged && x.unchanged();
-    };
-    check(inputs_), check(input_arrays_), check(input_offsets_), check(input_payloads_);
-    if (!unchanged) r.violations.emplace_back("an input was changed");
-  }
-  /// The values of an output; a violation if more than it was written.
-  template <class Memory>
-  auto take(results& r, const char* name, const Memory& output) const {
-    if (!output.gaps_intact()) r.violations.push_back(std::string("memory beside ") + name + " was written");
-    return output.values();
-  }
+
+  results result;
 
  private:
-  const session& on_;
-  std::deque<tensor_memory> inputs_;
-  std::deque<array_memory<float>> input_arrays_;
-  std::deque<array_memory<std::int32_t>> input_offsets_;
-  std::deque<payload_memory> input_payloads_;
+  octavo::backward_inputs backward_inputs() {
+    octavo::backward_inputs in;
+    in.q = in_.q, in.k = in_.k, in.v = in_.v;
+    in.q_payload = in_.q_payload, in.k_payload = in_.k_payload, in.v_payload = in_.v_payload;
+    in.cu_seqlens_q = in_.cu_seqlens_q, in.cu_seqlens_kv = in_.cu_seqlens_kv;
+    in.sink = in_.sink, in.key_shift = in_.key_shift;
+    in.o = out_.o, in.o_residual = out_.o_residual, in.m = out_.m, in.l = out_.l;
+    if (p_.payload_inputs) in.dout_payload = memory_.put(case_.payloads.dout, gradient_payload(), case_.q_side(p_.d_v));
+    // The stale delta is of dO as given, even where products take its payload.
+    if (!in.dout_payload || engine_.delta == "stale") in.dout = memory_.put(case_.dout, p_.element, o_shape());
+    in.delta_shift = memory_.put(case_.delta_shift);
+    return in;
+  }
+
+  /// Calls pass(workspace) with exactly the bytes that workspace_size asks for, and fetches what it wrote.
+  template <class Pass>
+  bool call(octavo::pass which, const Pass& pass) {
+    const std::size_t size = engine_.workspace_size(p_, which);
+    const array_memory<std::uint8_t> workspace(on_, static_cast<std::int64_t>(size));
+    result.status = pass(octavo::workspace{workspace.data(), size});
+    on_.synchronise();
+    result.violations = memory_.collect();
+    if (!workspace.gaps_intact()) result.violations.emplace_back("memory beside the workspace was written");
+    return result.ok();
+  }
+
+  octavo::quantized take_payload(payload& to, const char* name, octavo::dtype type, const tensor_shape& shape) {
+    return memory_.take(to, name, type, shape, payload_extents::of(engine_.recipe, shape, p_.b, p_.packed));
+  }
+  octavo::dtype gradient_payload() const { return engine_.e5m2_gradients ? octavo::dtype::e5m2 : octavo::dtype::e4m3; }
+  std::int64_t rows() const { return case_.statistics(); }
+  tensor_shape q_shape() const { return case_.q_side(p_.d_qk, how_.order); }
+  tensor_shape k_shape() const { return case_.kv_side(p_.d_qk, how_.order); }
+  tensor_shape v_shape() const { return case_.kv_side(p_.d_v, how_.order); }
+  tensor_shape o_shape() const { return case_.q_side(p_.d_v, how_.order); }
+
+  const octavo::engine& engine_;
+  const test_case& case_;
+  const octavo::problem& p_;
+  storage how_;
+  session on_;
+  arena memory_;
+  octavo::forward_inputs in_;
+  octavo::forward_outputs out_;
 };
 
-/// Calls pass(workspace) with exactly the bytes that workspace_size asks for.
-template <class Pass>
-octavo::status with_workspace(const session& on, const octavo::engine& e, const octavo::problem& p, octavo::pass which,
-                              results& r, const Pass& pass) {
-  const std::size_t size = e.workspace_size(p, which);
-  const array_memory<std::uint8_t> memory(on, static_cast<std::int64_t>(size));
-  const octavo::status s = pass(octavo::workspace{memory.data(), size});
-  on.synchronise();
-  if (!memory.gaps_intact()) r.violations.emplace_back("memory beside the workspace was written");
-  return s;
-}
-
-inline octavo::dtype gradient_payload_type(const octavo::engine& e) {
-  return e.e5m2_gradients ? octavo::dtype::e5m2 : octavo::dtype::e4m3;
-}
-
-}  // namespace run_detail
-
 /// Forward and, unless c.backward is off, backward of c by an engine of entry.
-inline results run(const octavo::backend_entry& entry, const octavo::engine& e, const test_case& c, const storage& how = {}) {
-  using run_detail::with_workspace;
-  const octavo::problem& p = c.p;
-  const session on(entry);
-  run_detail::arena inputs(on);
-  results r;
-
-  const octavo::dtype o_type = how.o_in_f32 ? octavo::dtype::f32 : p.element;
-  const tensor_shape q_shape = c.q_side(p.d_qk, how.order), o_shape = c.q_side(p.d_v, how.order);
-  const tensor_shape k_shape = c.kv_side(p.d_qk, how.order), v_shape = c.kv_side(p.d_v, how.order);
-  const std::int64_t rows = c.statistics();
-  const auto new_payload = [&](const tensor_shape& shape, octavo::dtype type) {
-    tensor_shape plain = shape;
-    plain.order = layout::tokens_first;
-    if (!p.save_payloads) return payload_memory(on, plain, type, {0, 0, 0}, false);
-    return payload_memory(on, plain, type, payload_extents::of(e.recipe, plain, p.b, p.packed), e.recipe == "mx32");
-  };
-
-  octavo::forward_inputs in;
-  if (p.payload_inputs) {
-    in.q_payload = inputs.put(c.payloads.q, octavo::dtype::e4m3, c.q_side(p.d_qk));
-    in.k_payload = inputs.put(c.payloads.k, octavo::dtype::e4m3, c.kv_side(p.d_qk));
-    in.v_payload = inputs.put(c.payloads.v, octavo::dtype::e4m3, c.kv_side(p.d_v));
-  } else {
-    in.q = inputs.put(c.q, p.element, q_shape);
-    in.k = inputs.put(c.k, p.element, k_shape);
-    in.v = inputs.put(c.v, p.element, v_shape);
-  }
-  if (p.packed) {
-    in.cu_seqlens_q = octavo::offsets_of(inputs.put(c.cu_q));
-    in.cu_seqlens_kv = octavo::offsets_of(inputs.put(c.cu_kv));
-  }
-  in.sink = inputs.put(c.sink);
-  in.key_shift = inputs.put(c.key_shift);
-
-  const tensor_memory o(on, o_type, o_shape), residual(on, p.element, o_shape);
-  const array_memory<float> lse(on, rows), m(on, rows), l(on, rows);
-  const payload_memory q8 = new_payload(q_shape, octavo::dtype::e4m3), k8 = new_payload(k_shape, octavo::dtype::e4m3),
-                       v8 = new_payload(v_shape, octavo::dtype::e4m3);
-  octavo::forward_outputs out;
-  out.o = o.view();
-  out.lse = lse.data(), out.m = m.data(), out.l = l.data();
-  if (p.o_residual) out.o_residual = residual.view();
-  if (p.save_payloads) out.q_payload = q8.view(), out.k_payload = k8.view(), out.v_payload = v8.view();
-
-  r.status = with_workspace(on, e, p, octavo::pass::forward, r,
-                            [&](octavo::workspace w) { return e.forward(on.queue(), p, in, out, w); });
-  r.o = inputs.take(r, "O", o);
-  r.lse = inputs.take(r, "LSE", lse);
-  r.m = inputs.take(r, "M", m);
-  r.l = inputs.take(r, "l", l);
-  if (p.o_residual) r.o_residual = inputs.take(r, "the residual of O", residual);
-  if (p.save_payloads) {
-    r.payloads.q = inputs.take(r, "q's payload", q8);
-    r.payloads.k = inputs.take(r, "k's payload", k8);
-    r.payloads.v = inputs.take(r, "v's payload", v8);
-  }
-  inputs.check_inputs(r);
-  if (!r.status.ok() || !c.backward) return r;
-
-  octavo::backward_inputs back;
-  back.q = in.q, back.k = in.k, back.v = in.v;
-  back.q_payload = in.q_payload, back.k_payload = in.k_payload, back.v_payload = in.v_payload;
-  back.cu_seqlens_q = in.cu_seqlens_q, back.cu_seqlens_kv = in.cu_seqlens_kv;
-  back.sink = in.sink, back.key_shift = in.key_shift;
-  back.o = out.o, back.o_residual = out.o_residual, back.m = out.m, back.l = out.l;
-  if (p.payload_inputs)
-    back.dout_payload = inputs.put(c.payloads.dout, run_detail::gradient_payload_type(e), c.q_side(p.d_v));
-  if (!back.dout_payload || e.delta == "stale") back.dout = inputs.put(c.dout, p.element, o_shape);  // stale: dO as given
-  back.delta_shift = inputs.put(c.delta_shift);
-
-  const array_memory<float> n_half(on, p.delta_halves ? rows : 0), sum_half(on, p.delta_halves ? rows : 0);
-  if (p.delta_halves) {
-    r.status = with_workspace(on, e, p, octavo::pass::delta, r, [&](octavo::workspace w) {
-      return e.delta_sums(on.queue(), p, back, {n_half.data(), sum_half.data()}, w);
-    });
-    inputs.take(r, "the halves of delta", n_half), inputs.take(r, "the halves of delta", sum_half);
-    if (!r.status.ok()) return r;
-    back.delta_n = n_half.data(), back.delta_sum = sum_half.data();
-  }
-
-  const tensor_memory dq(on, how.gradients, q_shape), dk(on, how.gradients, k_shape), dv(on, how.gradients, v_shape);
-  const array_memory<float> dsink(on, p.sink ? p.h_q : 0), delta(on, rows), row_sum(on, rows), l1(on, rows);
-  const payload_memory dout8 = new_payload(o_shape, run_detail::gradient_payload_type(e));
-  octavo::backward_outputs grad;
-  grad.dq = dq.view(), grad.dk = dk.view(), grad.dv = dv.view();
-  if (p.sink) grad.dsink = dsink.data();
-  grad.delta = delta.data(), grad.row_sum = row_sum.data(), grad.l1 = l1.data();
-  if (p.save_payloads) grad.dout_payload = dout8.view();
-
-  r.status = with_workspace(on, e, p, octavo::pass::backward, r,
-                            [&](octavo::workspace w) { return e.backward(on.queue(), p, back, grad, w); });
-  r.dq = inputs.take(r, "dQ", dq);
-  r.dk = inputs.take(r, "dK", dk);
-  r.dv = inputs.take(r, "dV", dv);
-  r.dsink = inputs.take(r, "dsink", dsink);
-  r.delta = inputs.take(r, "delta", delta);
-  r.row_sum = inputs.take(r, "the row sums", row_sum);
-  r.l1 = inputs.take(r, "the L1 norms", l1);
-  if (p.save_payloads) r.payloads.dout = inputs.take(r, "dO's payload", dout8);
-  inputs.check_inputs(r);
-  return r;
+inline results run(const octavo::backend_entry& entry, const octavo::engine& e, const test_case& c,
+                   const storage& how = {}) {
+  attention_run r(entry, e, c, how);
+  if (r.forward() && c.backward) r.backward();
+  return std::move(r.result);
 }
 
 /// The backend with this name, or null.

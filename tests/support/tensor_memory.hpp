@@ -2,14 +2,14 @@
 // Tensors [b, s, h, d] and plain arrays in a backend's memory, filled from and read back as floats.
 #pragma once
 
-#include "support/device_memory.hpp"
-
 #include <octavo/scaling/quantize.hpp>
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
+
+#include "support/device_memory.hpp"
 
 namespace octavo_tests {
 

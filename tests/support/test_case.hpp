@@ -3,12 +3,12 @@
 // problem's element type on their way to a backend. A test may change any of them before it runs the case.
 #pragma once
 
-#include "support/tensor_memory.hpp"
-
 #include <octavo/tensor/problem.hpp>
 
 #include <cstdint>
 #include <vector>
+
+#include "support/tensor_memory.hpp"
 
 namespace octavo_tests {
 
@@ -27,9 +27,9 @@ struct test_case {
   octavo::problem p;
   offsets cu_q, cu_kv;
   floats q, k, v, dout;
-  floats sink;         // [h_q]
-  floats key_shift;    // [b, h_kv, d_qk], with key_centring::given
-  floats delta_shift;  // [b, h_q, s_q] or empty: the caller's c of the matched delta
+  floats sink;           // [h_q]
+  floats key_shift;      // [b, h_kv, d_qk], with key_centring::given
+  floats delta_shift;    // [b, h_q, s_q] or empty: the caller's c of the matched delta
   payload_set payloads;  // with payload_inputs: what an earlier run saved
   bool backward = true;
 

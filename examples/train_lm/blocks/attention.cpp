@@ -36,9 +36,8 @@ void require(const octavo::status& s) {
 
 }  // namespace
 
-attention_context::attention_context(const arm& a, const octavo::problem& p)
-    : problem(p), engine(a.engine), queue(std::make_shared<cpu_queue>(cpu_queue{.threads = 1})) {
-  a.adjust(problem);
+attention_context::attention_context(const arm& a, const model_shape& shape)
+    : problem(problem_of(a, shape)), engine(a.engine), queue(std::make_shared<cpu_queue>(cpu_queue{.threads = 1})) {
   constexpr std::size_t alignment = 64;  // what octavo asks of a workspace
   workspace.bytes = engine.workspace_size(problem, octavo::pass::all);
   memory_ = std::make_unique<std::byte[]>(workspace.bytes + alignment);

@@ -16,12 +16,11 @@ namespace train_lm {
 
 /// What all attention layers of a model share: the problem, who solves it, and the scratch memory.
 struct attention_context {
-  attention_context(const arm& a, const octavo::problem& p);
+  attention_context(const arm& a, const model_shape& shape);
 
   octavo::problem problem;
   octavo::engine engine;
-  std::shared_ptr<void>
-      queue;  ///< of the engine's backend, for one thread: runs are parallel among themselves (jobs.hpp)
+  std::shared_ptr<void> queue;  ///< the backend's, for one thread: runs are parallel among themselves (jobs.hpp)
   octavo::workspace workspace;
 
  private:
@@ -37,8 +36,7 @@ class attention {
   /// dout [tokens, width] -> dqkv [tokens, 3 width], overwritten
   void backward(attention_context& context, in_ref dout, out_ref dqkv);
 
-  /// sum_i |sum_j dS_ij| / sum_ij |dS_ij| of the last backward: 0 in exact arithmetic, since softmax is
-  /// shift-invariant.
+  /// sum_i |sum_j dS_ij| / sum_ij |dS_ij| of the last backward: 0 in exact arithmetic (softmax is shift-invariant).
   double row_sum_residual() const;
 
   // The tensors [b, s, h, d] of the last step, as the engine saw them.

@@ -110,8 +110,12 @@ constexpr feature_set required_features(const problem& p) {
 /// Whether the description makes sense at all, whoever computes it. invalid_argument with a sentence otherwise.
 inline status validate(const problem& p) {
   const auto bad = [](text why) { return status{status_code::invalid_argument, why}; };
-  if (p.b < 0 || p.s_q < 0 || p.s_kv < 0 || p.total_q < 0 || p.total_kv < 0)
-    return bad(text("extents must not be negative: b ") << p.b << ", s_q " << p.s_q << ", s_kv " << p.s_kv);
+  // Each extent alone first, so that no sum or product below can overflow.
+  constexpr std::int64_t longest = std::int64_t{1} << 48;
+  for (const std::int64_t n : {p.b, p.h_q, p.h_kv, p.s_q, p.s_kv, p.total_q, p.total_kv, p.d_qk, p.d_v, p.shard.q_begin,
+                               p.shard.kv_begin, p.shard.s_q_total, p.shard.s_kv_total})
+    if (n < 0 || n > longest)
+      return bad(text("extents and positions must not be negative, nor above 2^48: ") << n);
   if (p.h_q < 1 || p.h_kv < 1 || p.h_q % p.h_kv != 0)
     return bad(text("h_q must be a positive multiple of h_kv: h_q ") << p.h_q << ", h_kv " << p.h_kv);
   if (p.d_qk < 1 || p.d_v < 1) return bad(text("d_qk and d_v must be positive: ") << p.d_qk << ", " << p.d_v);
@@ -121,7 +125,6 @@ inline status validate(const problem& p) {
     return bad(text("a window counts keys, or is -1 for unbounded: ") << p.mask.window_left << ", " << p.mask.window_right);
   if (!(p.softcap >= 0) || !std::isfinite(p.softcap)) return bad("softcap must be finite and positive, or 0 for none");
   if (p.softmax_scale && !std::isfinite(*p.softmax_scale)) return bad("softmax_scale must be finite");
-  if (p.shard.q_begin < 0 || p.shard.kv_begin < 0) return bad("a shard begins at a position >= 0");
   if (p.shard.s_q_total != 0 && p.shard.s_q_total < p.shard.q_begin + p.s_q)
     return bad(text("the shard's queries end at ") << p.shard.q_begin + p.s_q << ", beyond s_q_total " << p.shard.s_q_total);
   if (p.shard.s_kv_total != 0 && p.shard.s_kv_total < p.shard.kv_begin + p.s_kv)

@@ -37,15 +37,20 @@ TEST_CASE("what makes no sense is named") {
   CHECK(with([](problem& p) { p.softcap = -1; }).find("softcap") != std::string::npos);
   CHECK(with([](problem& p) { p.softcap = std::numeric_limits<float>::quiet_NaN(); }).find("softcap") != std::string::npos);
   CHECK(with([](problem& p) { p.softmax_scale = std::numeric_limits<float>::infinity(); }).find("softmax_scale") != std::string::npos);
-  CHECK(with([](problem& p) { p.shard.q_begin = -1; }).find("shard") != std::string::npos);
+  CHECK(with([](problem& p) { p.shard.q_begin = -1; }) == "extents and positions must not be negative, nor above 2^48: -1");
   CHECK(with([](problem& p) { p.shard = {.q_begin = 10, .s_q_total = 50}; }).find("beyond s_q_total 50") != std::string::npos);
   CHECK(with([](problem& p) { p.packed = true, p.shard.q_begin = 1; }).find("exclude each other") != std::string::npos);
 }
 
 TEST_CASE("extents whose product overflows 64 bits are refused before anything is multiplied") {
   problem p = valid();
-  p.s_q = std::int64_t{1} << 62;
+  p.s_q = std::int64_t{1} << 48;
   CHECK(complaint(p) == "the tensors are larger than 64-bit offsets can address");
+  for (const std::int64_t huge : {std::numeric_limits<std::int64_t>::max(), std::int64_t{1} << 62}) {
+    p = valid();
+    p.b = p.s_q = p.total_kv = p.shard.q_begin = huge;
+    CHECK(complaint(p).find("above 2^48") != std::string::npos);
+  }
   p = valid();
   p.b = p.s_q = p.s_kv = std::int64_t{1} << 31;
   CHECK_FALSE(validate(p).ok());
