@@ -7,8 +7,7 @@
 #include <octavo/backends/cpu/launch.hpp>
 #include <octavo/backends/cpu/operations.hpp>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends {
+OCTAVO_BEGIN_CPU_NAMESPACE
 
 struct cpu : generic_passes, cpu_detail::operations {
   using queue = cpu_detail::queue;
@@ -48,5 +47,4 @@ struct cpu : generic_passes, cpu_detail::operations {
 
 static_assert(require_backend<cpu>::value);
 
-}  // namespace backends
-OCTAVO_END_NAMESPACE
+OCTAVO_END_CPU_NAMESPACE

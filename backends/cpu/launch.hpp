@@ -11,8 +11,8 @@
 #include <atomic>
 #include <thread>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 inline constexpr int max_workers = 256;
 
@@ -97,5 +97,5 @@ void launch(const queue& on, const problem& p, void* scratch, std::int64_t items
   for (int t = 0; t < started; ++t) threads[t].join();
 }
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

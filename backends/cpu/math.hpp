@@ -2,10 +2,11 @@
 // exp2 and tanh without branches or calls, so that loops over a tile become vector code on any target.
 #pragma once
 
+#include <octavo/backends/cpu/target.hpp>
 #include <octavo/numeric/float32.hpp>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 /// 2^x. Relative error below 2^-22.5 for x in [-126, 127]; 0 below -126 (no subnormal results: they are slow and the
 /// numerics have no use for them), about 2^127.5 above, NaN stays NaN.
@@ -42,5 +43,5 @@ inline float tanh(float x) {
   return x < 0 ? -r : r;
 }
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

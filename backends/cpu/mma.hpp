@@ -6,8 +6,8 @@
 #include <octavo/backends/cpu/simd.hpp>
 #include <octavo/backends/cpu/tuning.hpp>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 /// A row-major tile of floats inside a larger one.
 struct matrix {
@@ -59,5 +59,5 @@ inline void mma_block(float* c, int ldc, const float* a, int lda, const float* b
         for (int j = 0; j < columns; ++j) c.data[i * c.stride + j] += x * b.data[k * b.stride + j];
 }
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

@@ -10,8 +10,8 @@
 #include <atomic>
 #include <thread>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 template <class E>
 struct element_of {
@@ -273,5 +273,5 @@ struct operations {
   }
 };
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

@@ -3,14 +3,14 @@
 // else a short array that compilers unroll.
 #pragma once
 
-#include <octavo/config.hpp>
+#include <octavo/backends/cpu/target.hpp>
 
 #if __has_include(<experimental/simd>)
 #include <experimental/simd>
 #endif
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 #if defined(__cpp_lib_experimental_parallel_simd)
 namespace stdx = std::experimental;
@@ -46,5 +46,5 @@ inline void store(const floats& x, float* to) {
 inline constexpr int width = floats::lanes;
 #endif
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

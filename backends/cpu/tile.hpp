@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-OCTAVO_BEGIN_NAMESPACE
-namespace backends::cpu_detail {
+OCTAVO_BEGIN_CPU_NAMESPACE
+namespace cpu_detail {
 
 /// Who runs a tile: one thread, with its slice of the workspace. Tiles are taken from it and all given back at once.
 class context {
@@ -76,5 +76,5 @@ struct col_vector {
   float at(int, int j) const { return data[j]; }
 };
 
-}  // namespace backends::cpu_detail
-OCTAVO_END_NAMESPACE
+}  // namespace cpu_detail
+OCTAVO_END_CPU_NAMESPACE

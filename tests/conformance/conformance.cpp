@@ -37,7 +37,7 @@ std::string refused_by(const octavo::backend_entry& backend, const row& r, std::
   return s ? std::string() : std::string(s.reason.view());
 }
 
-/// Calls visit(backend, row, recipe, delta) for all of them.
+/// Calls visit(row, recipe) for every row and each of its recipes (or only one).
 template <class Visit>
 void for_each_combination(std::string_view only_recipe, const Visit& visit) {
   for (const row& r : table())

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The namespace of everything that this backend compiles for an instruction set.
+#pragma once
+
+#include <octavo/config.hpp>
+
+// The instruction set is part of every name below. Two libraries of one program that were compiled for different
+// processors keep their own code: without this the linker would merge functions of the same name and different vectors.
+#if defined(__AVX512F__)
+#define OCTAVO_CPU_TARGET for_avx512
+#elif defined(__AVX2__)
+#define OCTAVO_CPU_TARGET for_avx2
+#else
+#define OCTAVO_CPU_TARGET for_baseline
+#endif
+#define OCTAVO_BEGIN_CPU_NAMESPACE \
+  OCTAVO_BEGIN_NAMESPACE           \
+  namespace backends {             \
+  inline namespace OCTAVO_CPU_TARGET {
+#define OCTAVO_END_CPU_NAMESPACE \
+  }                              \
+  }                              \
+  OCTAVO_END_NAMESPACE
+
