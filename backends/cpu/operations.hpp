@@ -99,9 +99,11 @@ struct operations {
     product({c.data, c.columns}, a.layout(), b.layout(), c.rows, c.columns, a.contracted());
   }
 
+  /// The accumulator's memory is in the operand's layout already, so the operand takes it over until the tile is next
+  /// written, which is after the product.
   template <class E, int R, int C, int M, int N>
   static void convert(context&, operand<E, side::left, image::rowwise, R, C>& to, const accum<M, N>& from) {
-    for (int i = 0; i < from.rows * from.columns; ++i) to.data[i] = from.data[i];
+    to.data = from.data;
   }
 
   template <class E, int R, int C, int D, int M, int N, class F, class... V>
@@ -120,7 +122,7 @@ struct operations {
         for (int j = 0; j < columns; ++j) y[j] = bf16::round(y[j]);
       } else {
         for (int j0 = 0; j0 < columns; j0 += run) {
-          const e8m0 scale = e8m0::for_amax(amax_of(y + j0, run), T::max);
+          const e8m0 scale = e8m0::for_amax(finite_amax(y + j0, run), T::max);
           const float reciprocal = scale.reciprocal(), back = blocks ? static_cast<float>(scale) : 1.0f;
           for (int j = j0; j < j0 + run; ++j) y[j] = round_finite<T>(y[j], reciprocal) * back;
           if (!blocks) descale.data[i] = static_cast<float>(scale);
@@ -239,15 +241,6 @@ struct operations {
       const std::uint8_t* scales = x.columnwise_blocks + token / mx_block * d;
       for (int c = 0; c < d; ++c) out[c] *= static_cast<float>(e8m0{scales[c]});
     }
-  }
-
-  static float amax_of(const float* x, int count) {
-    count = whole_blocks(count);
-    float lane[16] = {};
-    for (int j = 0; j < count; j += 16)
-      for (int t = 0; t < 16; ++t) lane[t] = finite_amax(lane[t], x[j + t]);
-    for (int t = 1; t < 16; ++t) lane[0] = lane[t] > lane[0] ? lane[t] : lane[0];
-    return lane[0];
   }
 
   /// round(x / scale); an infinity is not saturated but made NaN, by the difference that is 0 for every other number.

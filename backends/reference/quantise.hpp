@@ -70,9 +70,16 @@ inline image quantise_blocks(const matrix& x, block extent, const format& f,
         for (std::int64_t c = b * extent.cols; c < c_end; ++c)
           if (std::isfinite(x(i, c))) amax = std::max(amax, std::fabs(x(i, c)));
       const double scale = kind == scale_kind::fp32 ? fp32_scale(amax, f.max) : power_of_two_scale(amax, f.max);
+      // An FP32 scale divides in FP32, as the contract's payload = e4m3(x / descale) does on every machine. It matters:
+      // .75 amax / (amax / 448) is a tie, and which way it falls hangs on the last bit of the quotient. By a power of
+      // two the quotient is exact either way.
+      const auto quotient = [&](double element) {
+        return kind == scale_kind::fp32 ? static_cast<double>(static_cast<float>(element) / static_cast<float>(scale))
+                                        : element / scale;
+      };
       out.scale(r, b) = scale;
       for (std::int64_t i = r * extent.rows; i < i_end; ++i)
-        for (std::int64_t c = b * extent.cols; c < c_end; ++c) out.values(i, c) = round_to(x(i, c) / scale, f) * scale;
+        for (std::int64_t c = b * extent.cols; c < c_end; ++c) out.values(i, c) = round_to(quotient(x(i, c)), f) * scale;
     }
   return out;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under a causal mask nothing that happens later may reach an earlier row, its rounding included. `token` and `bf16` keep
-// that to the last bit: no scale of a row depends on a later token. `tile` and `mx32` share scales among tokens and do
-// leak; that they are seen to leak here is what makes the test trustworthy.
+// Under a causal mask nothing that happens later may reach an earlier row, its rounding included. `token` and `bf16`
+// keep that to the last bit: no scale of a row depends on a later token. `tile` and `mx32` share scales among tokens
+// and do leak; that they are seen to leak here is what makes the test trustworthy.
+#include <limits>
+
 #include "support/inputs.hpp"
 #include "support/slices.hpp"
 #include "support/sweep.hpp"
-
-#include <limits>
 
 using namespace octavo_tests;
 
@@ -15,13 +15,19 @@ namespace {
 constexpr std::int64_t length = 192, now = 101;  // inside a tile, a block of 32 and a vector
 
 octavo::problem causal() {
-  return {.h_q = 2, .s_q = length, .s_kv = length, .d_qk = 32, .d_v = 32, .mask = {octavo::causal_mask::top_left},
+  return {.h_q = 2,
+          .s_q = length,
+          .s_kv = length,
+          .d_qk = 32,
+          .d_v = 32,
+          .mask = {octavo::causal_mask::top_left},
           .deterministic = true};
 }
 
 void change(floats& x, const tensor_shape& shape, std::int64_t first, float factor) {
   for_tokens(x, shape, first, shape.s, [=](auto values, std::int64_t token) {
-    for (std::size_t c = 0; c < values.size(); ++c) values[c] = factor * (values[c] + static_cast<float>((c + static_cast<std::size_t>(token)) % 7));
+    for (std::size_t c = 0; c < values.size(); ++c)
+      values[c] = factor * (values[c] + static_cast<float>((c + static_cast<std::size_t>(token)) % 7));
   });
 }
 
@@ -75,7 +81,9 @@ TEST_CASE("causality: neither does a NaN or an infinity") {
       CAPTURE(wrong);
       test_case spoilt = c;
       const auto spoil = [&](floats& x, const tensor_shape& shape) {
-        for_tokens(x, shape, now, length, [=](auto values, std::int64_t token) { values[static_cast<std::size_t>(token) % values.size()] = wrong; });
+        for_tokens(x, shape, now, length, [=](auto values, std::int64_t token) {
+          values[static_cast<std::size_t>(token) % values.size()] = wrong;
+        });
       };
       spoil(spoilt.q, c.q_side(c.p.d_qk)), spoil(spoilt.k, c.kv_side(c.p.d_qk));
       spoil(spoilt.v, c.kv_side(c.p.d_v)), spoil(spoilt.dout, c.q_side(c.p.d_v));

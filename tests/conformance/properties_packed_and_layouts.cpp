@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tokens are handed over must not matter: packed or one document at a time, in a batch or alone, token-major, head-major,
-// with gaps, broadcast, or already quantised. Masks that say the same thing in other words are here, too.
+// How tokens are handed over must not matter: packed or one document at a time, in a batch or alone, token-major,
+// head-major, with gaps, broadcast, or already quantised. Masks that say the same thing in other words are here, too.
 #include "support/inputs.hpp"
 #include "support/metrics.hpp"
 #include "support/slices.hpp"
@@ -26,7 +26,8 @@ test_case document(const test_case& c, std::int64_t q0, std::int64_t q1, std::in
   test_case x = c;
   x.p.b = 1, x.p.s_q = q1 - q0, x.p.s_kv = k1 - k0;
   x.p.packed = false, x.p.total_q = x.p.total_kv = 0, x.cu_q.clear(), x.cu_kv.clear();
-  const tensor_shape q{1, 0, c.p.h_q, c.p.d_qk}, o{1, 0, c.p.h_q, c.p.d_v}, k{1, 0, c.p.h_kv, c.p.d_qk}, v{1, 0, c.p.h_kv, c.p.d_v};
+  const tensor_shape q{1, 0, c.p.h_q, c.p.d_qk}, o{1, 0, c.p.h_q, c.p.d_v}, k{1, 0, c.p.h_kv, c.p.d_qk},
+      v{1, 0, c.p.h_kv, c.p.d_v};
   x.q = tokens(c.q, q, q0, q1), x.dout = tokens(c.dout, o, q0, q1);
   x.k = tokens(c.k, k, k0, k1), x.v = tokens(c.v, v, k0, k1);
   return x;
@@ -36,8 +37,17 @@ test_case document(const test_case& c, std::int64_t q0, std::int64_t q1, std::in
 
 TEST_CASE("packed documents are documents one at a time") {
   const offsets cu_q{0, 33, 33, 40, 173, 180}, cu_kv{0, 41, 50, 50, 190, 197};  // no queries, no keys; then a tail
-  octavo::problem p{.b = 5, .h_q = 4, .h_kv = 2, .s_q = 140, .s_kv = 140, .d_qk = 32, .d_v = 32, .packed = true, .total_q = 186,
-                    .total_kv = 200, .deterministic = true};
+  octavo::problem p{.b = 5,
+                    .h_q = 4,
+                    .h_kv = 2,
+                    .s_q = 140,
+                    .s_kv = 140,
+                    .d_qk = 32,
+                    .d_v = 32,
+                    .packed = true,
+                    .total_q = 186,
+                    .total_kv = 200,
+                    .deterministic = true};
   for (const auto causal : {octavo::causal_mask::none, top_left, bottom_right}) {
     p.mask.causal = causal;
     const test_case c = make_case(p, input_family::key_bias_value_mode, 51, cu_q, cu_kv);
@@ -63,7 +73,8 @@ TEST_CASE("packed documents are documents one at a time") {
 }
 
 TEST_CASE("a batch entry is the same as alone") {
-  const octavo::problem p{.b = 3, .h_q = 2, .s_q = 45, .s_kv = 140, .d_qk = 32, .d_v = 64, .mask = {bottom_right}, .deterministic = true};
+  const octavo::problem p{
+      .b = 3, .h_q = 2, .s_q = 45, .s_kv = 140, .d_qk = 32, .d_v = 64, .mask = {bottom_right}, .deterministic = true};
   const test_case c = make_case(p, input_family::outliers, 52);
   for_each_engine(p, {.recipes = all_recipes}, [&](const candidate& on) {
     const results all = on(c);
@@ -82,7 +93,8 @@ TEST_CASE("a batch entry is the same as alone") {
 }
 
 TEST_CASE("a window of everything before is a causal mask") {
-  octavo::problem p{.h_q = 2, .s_q = 160, .s_kv = 160, .d_qk = 32, .d_v = 32, .mask = {top_left}, .deterministic = true};
+  octavo::problem p{
+      .h_q = 2, .s_q = 160, .s_kv = 160, .d_qk = 32, .d_v = 32, .mask = {top_left}, .deterministic = true};
   const test_case causal = make_case(p, input_family::randn, 53);
   test_case window = causal;
   window.p.mask = {.window_left = p.s_kv - 1, .window_right = 0};
@@ -90,7 +102,14 @@ TEST_CASE("a window of everything before is a causal mask") {
 }
 
 TEST_CASE("strides do not matter") {
-  const octavo::problem p{.b = 2, .h_q = 4, .h_kv = 2, .s_q = 40, .s_kv = 140, .d_qk = 32, .d_v = 64, .mask = {bottom_right},
+  const octavo::problem p{.b = 2,
+                          .h_q = 4,
+                          .h_kv = 2,
+                          .s_q = 40,
+                          .s_kv = 140,
+                          .d_qk = 32,
+                          .d_v = 64,
+                          .mask = {bottom_right},
                           .deterministic = true};
   const test_case c = make_case(p, input_family::randn, 54);
   for_each_engine(p, {.recipes = all_recipes}, [&](const candidate& on) {
@@ -100,7 +119,8 @@ TEST_CASE("strides do not matter") {
   });
 }
 
-// The gradient of sum() arrives as one element with strides of 0; the library asks for stride 1 along d and takes 0 for the rest.
+// The gradient of sum() arrives as one element with strides of 0; the library asks for stride 1 along d and takes 0 for
+// the rest.
 TEST_CASE("a broadcast dO is its copies") {
   octavo::problem p{.b = 2, .h_q = 2, .s_q = 40, .s_kv = 70, .d_qk = 32, .d_v = 32, .deterministic = true};
   test_case c = make_case(p, input_family::randn, 55);
@@ -132,14 +152,22 @@ TEST_CASE("a broadcast dO is its copies") {
 }
 
 TEST_CASE("payloads that were handed out serve as inputs") {
-  octavo::problem p{.b = 2, .h_q = 4, .h_kv = 2, .s_q = 70, .s_kv = 150, .mask = {bottom_right}, .save_payloads = true, .deterministic = true};
+  octavo::problem p{.b = 2,
+                    .h_q = 4,
+                    .h_kv = 2,
+                    .s_q = 70,
+                    .s_kv = 150,
+                    .mask = {bottom_right},
+                    .save_payloads = true,
+                    .deterministic = true};
   const test_case saving = make_case(p, input_family::key_bias_value_mode, 56);
   for (const bool e5m2 : {false, true})
-    for_each_engine(p, {.recipes = {"mx32", "token", "tile", "tensor"}, .e5m2_gradients = e5m2}, [&](const candidate& on) {
-      const results made = on(saving);
-      test_case given = saving;
-      given.p.save_payloads = false, given.p.payload_inputs = true;
-      given.payloads = made.payloads;
-      check_same(on(given), made);
-    });
+    for_each_engine(p, {.recipes = {"mx32", "token", "tile", "tensor"}, .e5m2_gradients = e5m2},
+                    [&](const candidate& on) {
+                      const results made = on(saving);
+                      test_case given = saving;
+                      given.p.save_payloads = false, given.p.payload_inputs = true;
+                      given.payloads = made.payloads;
+                      check_same(on(given), made);
+                    });
 }

@@ -3,11 +3,11 @@
 // sink: together with the sink's own gradient, which the row_sum output includes). Matched: in any recipe, whatever the
 // error of the forward. Consistent: up to the rounding of O, which its residual takes away. Stale: not, or these tests
 // could not fail.
+#include <cmath>
+
 #include "support/inputs.hpp"
 #include "support/metrics.hpp"
 #include "support/sweep.hpp"
-
-#include <cmath>
 
 using namespace octavo_tests;
 
@@ -43,7 +43,8 @@ TEST_CASE("row sums of dS: zero under a matched delta") {
     for (const octavo::problem& p : problems)
       for (const input_family family : families) {
         const test_case c = make_case(p, family, 11);
-        const selection which{.recipes = e5m2 ? fp8_recipes : all_recipes, .deltas = {"matched"}, .e5m2_gradients = e5m2};
+        const selection which{
+            .recipes = e5m2 ? fp8_recipes : all_recipes, .deltas = {"matched"}, .e5m2_gradients = e5m2};
         for_each_engine(p, which, [&](const candidate& on) {
           const results r = on(c);
           CHECK(ratio(r) <= 1e-5);
@@ -60,13 +61,15 @@ TEST_CASE("row sums of dS: small under a consistent delta, gone with the residua
     for_each_engine(c.p, {.recipes = {"token", "tile"}, .deltas = {"consistent"}},
                     [&](const candidate& on) { CHECK(ratio(on(c)) <= 1e-4); });
     // The two images of V differ where one of them underflows.
-    for_each_engine(c.p, {.recipes = {"mx32"}, .deltas = {"consistent"}}, [&](const candidate& on) { CHECK(ratio(on(c)) <= 1e-3); });
+    for_each_engine(c.p, {.recipes = {"mx32"}, .deltas = {"consistent"}},
+                    [&](const candidate& on) { CHECK(ratio(on(c)) <= 1e-3); });
   }
 }
 
 TEST_CASE("row sums of dS: a stale delta does not have the invariant") {
   const test_case c = make_case(problems[0], input_family::key_bias_value_mode, 13);
-  for_each_engine(c.p, {.deltas = {"stale"}}, [&](const candidate& on) { CHECK(ratio(on(c)) >= (on.is("bf16") ? 1e-3 : 1e-2)); });
+  for_each_engine(c.p, {.deltas = {"stale"}},
+                  [&](const candidate& on) { CHECK(ratio(on(c)) >= (on.is("bf16") ? 1e-3 : 1e-2)); });
 }
 
 // With a sink the keys alone sum to -dS_sink: dsink, summed over the rows, is what the row sums would lack.

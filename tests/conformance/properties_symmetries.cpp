@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetries of attention that quantisation keeps: grouped heads are repeated heads, keys have no order, powers of two pass
-// through, and a row of one key has no gradient.
+// Symmetries of attention that quantisation keeps: grouped heads are repeated heads, keys have no order, powers of two
+// pass through, and a row of one key has no gradient.
+#include <numeric>
+
 #include "support/inputs.hpp"
 #include "support/metrics.hpp"
 #include "support/slices.hpp"
 #include "support/sweep.hpp"
-
-#include <numeric>
 
 using namespace octavo_tests;
 
@@ -16,7 +16,8 @@ namespace {
 floats repeat_heads(const floats& x, const tensor_shape& shape, std::int64_t group) {
   floats out;
   for (std::int64_t row = 0; row < shape.rows(); ++row)
-    for (std::int64_t copy = 0; copy < group; ++copy) out.insert(out.end(), x.begin() + row * shape.d, x.begin() + (row + 1) * shape.d);
+    for (std::int64_t copy = 0; copy < group; ++copy)
+      out.insert(out.end(), x.begin() + row * shape.d, x.begin() + (row + 1) * shape.d);
   return out;
 }
 /// The sums over each group of heads.
@@ -42,8 +43,15 @@ floats permuted(const floats& x, const tensor_shape& shape, const std::vector<st
 }  // namespace
 
 TEST_CASE("grouped queries are repeated keys and values") {
-  const octavo::problem p{.b = 2, .h_q = 6, .h_kv = 2, .s_q = 70, .s_kv = 150, .d_qk = 32, .d_v = 64,
-                          .mask = {octavo::causal_mask::bottom_right}, .deterministic = true};
+  const octavo::problem p{.b = 2,
+                          .h_q = 6,
+                          .h_kv = 2,
+                          .s_q = 70,
+                          .s_kv = 150,
+                          .d_qk = 32,
+                          .d_v = 64,
+                          .mask = {octavo::causal_mask::bottom_right},
+                          .deterministic = true};
   const test_case grouped = make_case(p, input_family::key_bias_value_mode, 31);
   test_case repeated = grouped;
   repeated.p.h_kv = p.h_q;
@@ -82,8 +90,14 @@ TEST_CASE("keys have no order") {
 
 // Every scale is a power of two (or, for `tensor`, proportional to its input), so powers of two change no mantissa.
 TEST_CASE("powers of two pass through to the last bit") {
-  const octavo::problem p{.h_q = 2, .s_q = 70, .s_kv = 140, .d_qk = 32, .d_v = 32, .mask = {octavo::causal_mask::bottom_right},
-                          .softmax_scale = 0.3f, .deterministic = true};
+  const octavo::problem p{.h_q = 2,
+                          .s_q = 70,
+                          .s_kv = 140,
+                          .d_qk = 32,
+                          .d_v = 32,
+                          .mask = {octavo::causal_mask::bottom_right},
+                          .softmax_scale = 0.3f,
+                          .deterministic = true};
   const test_case c = make_case(p, input_family::key_bias_value_mode, 34);
   for_each_engine(p, {.recipes = {"mx32", "token", "tile", "tensor", "bf16"}}, [&](const candidate& on) {
     const results x = on(c);
@@ -110,18 +124,19 @@ TEST_CASE("powers of two pass through to the last bit") {
   });
 }
 
-// O of one key is its value whatever its score, so that P = 1, dS = 0. The stale delta is dO . O with another dO than dP's.
+// O of one key is its value whatever its score, so that P = 1, dS = 0. The stale delta is dO . O with another dO than
+// dP's.
 TEST_CASE("a row of one key has no gradient") {
   for (const std::int64_t d : {32, 64}) {
     const octavo::problem p{.b = 2, .h_q = 2, .s_q = 5, .s_kv = 1, .d_qk = d, .d_v = d};
     const test_case c = make_case(p, input_family::key_bias_value_mode, 35);
     for_each_engine(p, {.recipes = {"mx32", "token", "tile", "tensor", "bf16"}, .deltas = {"matched", "consistent"}},
                     [&](const candidate& on) {
-      const results r = on(c);
-      const double size = norm(c.dout) * norm(c.v) / std::sqrt(static_cast<double>(p.b * p.h_q));
-      CHECK(norm(r.dq) <= 1e-6 * size * norm(c.k));
-      CHECK(norm(r.dk) <= 1e-6 * size * norm(c.q));
-      CHECK(norm(r.dv) > 0);
-    });
+                      const results r = on(c);
+                      const double size = norm(c.dout) * norm(c.v) / std::sqrt(static_cast<double>(p.b * p.h_q));
+                      CHECK(norm(r.dq) <= 1e-6 * size * norm(c.k));
+                      CHECK(norm(r.dk) <= 1e-6 * size * norm(c.q));
+                      CHECK(norm(r.dv) > 0);
+                    });
   }
 }

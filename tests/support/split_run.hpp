@@ -35,105 +35,120 @@ class split_run {
     octavo::problem p;
     octavo::const_tensor k, v;
     floats o, m, l, lse, n, sum, dq, dk, dv;
-    octavo::partial_forward forward;
+  };
+  /// A chunk of queries with its memory.
+  struct chunk {
+    explicit chunk(const octavo::backend_entry& backend) : queue(backend), memory(queue) {}
+    std::int64_t first = 0, last = 0;
+    octavo::problem p;  // against all keys
+    session queue;
+    arena memory;
+    octavo::backward_inputs in;
+    std::deque<part> parts;
+    floats o, m, l, lse;
+
+    std::int64_t statistics() const { return p.b * p.h_q * p.s_q; }
+    tensor_shape q_side(std::int64_t d) const { return {p.b, p.s_q, p.h_q, d}; }
   };
 
   void queries(std::int64_t first, std::int64_t last) {
-    const octavo::problem& whole = case_.p;
-    const session queue(on_.backend);
-    arena memory(queue);
-    const auto shape = [&](std::int64_t s, std::int64_t h, std::int64_t d) { return tensor_shape{whole.b, s, h, d}; };
-    const auto q_part = [&](const floats& x, std::int64_t d) {
-      return memory.put(tokens(x, case_.q_side(d), first, last), whole.element, shape(last - first, whole.h_q, d));
+    chunk x(on_.backend);
+    x.first = first, x.last = last, x.p = case_.p;
+    x.p.s_q = last - first;
+    x.p.shard = {first, 0, case_.p.s_q, case_.p.s_kv};
+    const auto rows = [&](const floats& values, std::int64_t d) {
+      return x.memory.put(tokens(values, case_.q_side(d), first, last), x.p.element, x.q_side(d));
     };
-    octavo::problem rows = whole;
-    rows.s_q = last - first;
-    rows.shard = {first, 0, whole.s_q, whole.s_kv};
-    const std::int64_t statistics = rows.b * rows.h_q * rows.s_q;
-    octavo::backward_inputs in;
-    in.q = q_part(case_.q, whole.d_qk), in.dout = q_part(case_.dout, whole.d_v);
-    in.key_shift = memory.put(case_.key_shift);
+    x.in.q = rows(case_.q, x.p.d_qk), x.in.dout = rows(case_.dout, x.p.d_v);
+    x.in.key_shift = x.memory.put(case_.key_shift);
+    forward(x);
+    if (!on_.reads_o()) sums_of_delta(x);
+    backward(x);
+    collect(x);
+  }
 
-    std::deque<part> parts;
+  void forward(chunk& x) {
     std::vector<octavo::partial_forward> partial;
     for (std::size_t i = 0; i + 1 < kv_.size(); ++i) {
-      part& x = parts.emplace_back();
-      x.first = kv_[i], x.last = kv_[i + 1];
-      x.p = rows;
-      x.p.s_kv = x.last - x.first, x.p.shard.kv_begin = x.first;
-      const auto kv_part = [&](const floats& values, std::int64_t d) {
-        return memory.put(tokens(values, case_.kv_side(d), x.first, x.last), whole.element,
-                          shape(x.p.s_kv, whole.h_kv, d));
+      part& y = x.parts.emplace_back();
+      y.first = kv_[i], y.last = kv_[i + 1], y.p = x.p;
+      y.p.s_kv = y.last - y.first, y.p.shard.kv_begin = y.first;
+      const auto keys = [&](const floats& values, std::int64_t d) {
+        return x.memory.put(tokens(values, case_.kv_side(d), y.first, y.last), y.p.element, kv_side(y, d));
       };
-      octavo::forward_inputs forward;
-      forward.q = in.q, forward.key_shift = in.key_shift;
-      forward.k = x.k = kv_part(case_.k, whole.d_qk), forward.v = x.v = kv_part(case_.v, whole.d_v);
-      octavo::forward_outputs out;
-      out.o = memory.take(x.o, "O", octavo::dtype::f32, shape(rows.s_q, whole.h_q, whole.d_v));
-      out.m = memory.take(x.m, "M", statistics), out.l = memory.take(x.l, "l", statistics);
-      out.lse = memory.take(x.lse, "LSE", statistics);
-      call(queue, x.p, octavo::pass::forward,
-           [&](auto w) { return on_.engine.forward(queue.queue(), x.p, forward, out, w); });
+      octavo::forward_inputs in;
+      in.q = x.in.q, in.key_shift = x.in.key_shift;
+      in.k = y.k = keys(case_.k, y.p.d_qk), in.v = y.v = keys(case_.v, y.p.d_v);
+      const octavo::forward_outputs out = outputs(x, y.o, y.m, y.l, y.lse);
+      call(x, y.p, octavo::pass::forward, [&](auto w) { return on_.engine.forward(x.queue.queue(), y.p, in, out, w); });
       partial.push_back({out.o, out.m, out.l, out.lse});
     }
-
-    floats o, m, l, lse;
-    octavo::forward_outputs merged;
-    merged.o = memory.take(o, "O", octavo::dtype::f32, shape(rows.s_q, whole.h_q, whole.d_v));
-    merged.m = memory.take(m, "M", statistics), merged.l = memory.take(l, "l", statistics);
-    merged.lse = memory.take(lse, "LSE", statistics);
-    rows.shard = {first, 0, whole.s_q, whole.s_kv};
-    call(queue, rows, octavo::pass::combine, [&](auto w) {
-      return on_.engine.combine(queue.queue(), rows, partial.data(), static_cast<int>(partial.size()), merged, w);
+    const octavo::forward_outputs merged = outputs(x, x.o, x.m, x.l, x.lse);
+    call(x, x.p, octavo::pass::combine, [&](auto w) {
+      return on_.engine.combine(x.queue.queue(), x.p, partial.data(), static_cast<int>(partial.size()), merged, w);
     });
-    in.m = merged.m, in.l = merged.l, in.o = merged.o;
+    x.in.m = merged.m, x.in.l = merged.l, x.in.o = merged.o;
+  }
+  static octavo::forward_outputs outputs(chunk& x, floats& o, floats& m, floats& l, floats& lse) {
+    octavo::forward_outputs out;
+    out.o = x.memory.take(o, "O", octavo::dtype::f32, x.q_side(x.p.d_v));
+    out.m = x.memory.take(m, "M", x.statistics()), out.l = x.memory.take(l, "l", x.statistics());
+    out.lse = x.memory.take(lse, "LSE", x.statistics());
+    return out;
+  }
 
-    if (!on_.reads_o()) {
-      in.delta_shift = memory.put(tokens(case_.delta_shift, statistics_shape(case_), first, last));
-      floats n(static_cast<std::size_t>(statistics)), sum(n.size());
-      for (part& x : parts) {
-        in.k = x.k, in.v = x.v;
-        const octavo::delta_outputs halves{memory.take(x.n, "n", statistics), memory.take(x.sum, "sum", statistics)};
-        call(queue, x.p, octavo::pass::delta,
-             [&](auto w) { return on_.engine.delta_sums(queue.queue(), x.p, in, halves, w); });
-      }
-      check(memory);
-      for (const part& x : parts)
-        for (std::size_t i = 0; i < n.size(); ++i) n[i] += x.n[i], sum[i] += x.sum[i];
-      in.delta_n = memory.put(n), in.delta_sum = memory.put(sum);
+  void sums_of_delta(chunk& x) {
+    x.in.delta_shift = x.memory.put(tokens(case_.delta_shift, statistics_shape(case_), x.first, x.last));
+    for (part& y : x.parts) {
+      x.in.k = y.k, x.in.v = y.v;
+      const octavo::delta_outputs out{x.memory.take(y.n, "n", x.statistics()),
+                                      x.memory.take(y.sum, "sum", x.statistics())};
+      call(x, y.p, octavo::pass::delta,
+           [&](auto w) { return on_.engine.delta_sums(x.queue.queue(), y.p, x.in, out, w); });
     }
+    check(x);
+    floats n(static_cast<std::size_t>(x.statistics())), sum(n.size());
+    for (const part& y : x.parts)
+      for (std::size_t i = 0; i < n.size(); ++i) n[i] += y.n[i], sum[i] += y.sum[i];
+    x.in.delta_n = x.memory.put(n), x.in.delta_sum = x.memory.put(sum);
+  }
 
-    for (part& x : parts) {
-      x.p.delta_halves = !on_.reads_o();
-      in.k = x.k, in.v = x.v;
+  void backward(chunk& x) {
+    for (part& y : x.parts) {
+      y.p.delta_halves = !on_.reads_o();
+      x.in.k = y.k, x.in.v = y.v;
       octavo::backward_outputs out;
-      out.dq = memory.take(x.dq, "dQ", octavo::dtype::f32, shape(rows.s_q, whole.h_q, whole.d_qk));
-      out.dk = memory.take(x.dk, "dK", octavo::dtype::f32, shape(x.p.s_kv, whole.h_kv, whole.d_qk));
-      out.dv = memory.take(x.dv, "dV", octavo::dtype::f32, shape(x.p.s_kv, whole.h_kv, whole.d_v));
-      call(queue, x.p, octavo::pass::backward,
-           [&](auto w) { return on_.engine.backward(queue.queue(), x.p, in, out, w); });
+      out.dq = x.memory.take(y.dq, "dQ", octavo::dtype::f32, x.q_side(y.p.d_qk));
+      out.dk = x.memory.take(y.dk, "dK", octavo::dtype::f32, kv_side(y, y.p.d_qk));
+      out.dv = x.memory.take(y.dv, "dV", octavo::dtype::f32, kv_side(y, y.p.d_v));
+      call(x, y.p, octavo::pass::backward,
+           [&](auto w) { return on_.engine.backward(x.queue.queue(), y.p, x.in, out, w); });
     }
-    check(memory);
-    add_tokens(result.o, case_.q_side(whole.d_v), first, last, o);
-    add_tokens(result.lse, statistics_shape(case_), first, last, lse);
-    for (const part& x : parts) {
-      add_tokens(result.dq, case_.q_side(whole.d_qk), first, last, x.dq);
-      add_tokens(result.dk, case_.kv_side(whole.d_qk), x.first, x.last, x.dk);
-      add_tokens(result.dv, case_.kv_side(whole.d_v), x.first, x.last, x.dv);
+    check(x);
+  }
+
+  void collect(const chunk& x) {
+    add_tokens(result.o, case_.q_side(x.p.d_v), x.first, x.last, x.o);
+    add_tokens(result.lse, statistics_shape(case_), x.first, x.last, x.lse);
+    for (const part& y : x.parts) {
+      add_tokens(result.dq, case_.q_side(x.p.d_qk), x.first, x.last, y.dq);
+      add_tokens(result.dk, case_.kv_side(x.p.d_qk), y.first, y.last, y.dk);
+      add_tokens(result.dv, case_.kv_side(x.p.d_v), y.first, y.last, y.dv);
     }
   }
 
   template <class Pass>
-  void call(const session& queue, const octavo::problem& p, octavo::pass which, const Pass& pass) const {
-    const auto bytes = static_cast<std::int64_t>(on_.engine.workspace_size(p, which));
-    const array_memory<std::uint8_t> scratch(queue, bytes);
-    const octavo::status s = pass(octavo::workspace{scratch.data(), static_cast<std::size_t>(bytes)});
+  void call(const chunk& x, const octavo::problem& p, octavo::pass which, const Pass& pass) const {
+    const std::size_t size = on_.engine.workspace_size(p, which);
+    const device_memory scratch(x.queue, size);
+    const octavo::status s = pass(octavo::workspace{scratch.data(), size});
     if (!s.ok()) FAIL_CHECK(std::string(s.message.view()));
-    queue.synchronise();
+    x.queue.synchronise();
   }
-  static void check(arena& memory) {
-    for (const std::string& v : memory.collect()) FAIL_CHECK(v);
+  static void check(chunk& x) {
+    for (const std::string& v : x.memory.collect()) FAIL_CHECK(v);
   }
+  static tensor_shape kv_side(const part& y, std::int64_t d) { return {y.p.b, y.p.s_kv, y.p.h_kv, d}; }
   static std::size_t size(const tensor_shape& x) { return static_cast<std::size_t>(x.rows() * x.d); }
 
   const candidate& on_;

@@ -64,12 +64,13 @@ struct backward_kernel {
 
     const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
     const payload_plane k_plane = d.k_plane(kv_at), v_plane = d.v_plane(kv_at);
-    B::load(ctx, k, k_plane, j0, tile.tokens);
-    B::load(ctx, v, v_plane, j0, tile.tokens);
-    B::load(ctx, k_columns, k_plane, j0, tile.tokens);
-    B::load_rows(ctx, k_scale, tile.tokens, [=](int j) { return token_scale<Recipe>(k_plane, j0 + j); });
-    B::load_rows(ctx, v_scale, tile.tokens, [=](int j) { return token_scale<Recipe>(v_plane, j0 + j); });
-    load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, j0, tile.tokens);
+    const int tokens = d.payload_tokens(kv_at.kv, tile);
+    B::load(ctx, k, k_plane, j0, tokens);
+    B::load(ctx, v, v_plane, j0, tokens);
+    B::load(ctx, k_columns, k_plane, j0, tokens);
+    B::load_rows(ctx, k_scale, tokens, [=](int j) { return token_scale<Recipe>(k_plane, j0 + j); });
+    B::load_rows(ctx, v_scale, tokens, [=](int j) { return token_scale<Recipe>(v_plane, j0 + j); });
+    load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, j0, tokens);
     B::fill(ctx, dk, 0.0f);
     B::fill(ctx, dv, 0.0f);
 

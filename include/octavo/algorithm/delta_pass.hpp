@@ -80,10 +80,11 @@ struct delta_sums_kernel {
     const std::int64_t first_row = d.statistic(at.document, h, tile.first);
     const float* shift_in = given_shift;
     const float* m_in = data.m;
-    B::load(ctx, q, q_plane, tile.first, tile.tokens);
-    B::load(ctx, dout, do_plane, tile.first, tile.tokens);
-    B::load_rows(ctx, q_scale, tile.tokens, [=](int i) { return token_scale<Recipe>(q_plane, tile.first + i); });
-    B::load_rows(ctx, do_scale, tile.tokens, [=](int i) { return token_scale<Recipe>(do_plane, tile.first + i); });
+    const int tokens = d.payload_tokens(at.q, tile);
+    B::load(ctx, q, q_plane, tile.first, tokens);
+    B::load(ctx, dout, do_plane, tile.first, tokens);
+    B::load_rows(ctx, q_scale, tokens, [=](int i) { return token_scale<Recipe>(q_plane, tile.first + i); });
+    B::load_rows(ctx, do_scale, tokens, [=](int i) { return token_scale<Recipe>(do_plane, tile.first + i); });
     B::load_rows(ctx, m, tile.tokens, [=](int i) { return m_in[first_row + i]; });
     B::load_rows(ctx, c, tile.tokens, [=](int i) { return shift_in != nullptr ? shift_in[first_row + i] : 0.0f; });
     B::load_rows(ctx, n_sum, rows, [](int) { return 0.0f; });
@@ -167,7 +168,7 @@ struct row_terms_kernel {
       if (l1 != nullptr) l1[row] = 0;
       if constexpr (Delta::reads_o) {
         data.rows.shift[row] = 0;
-        data.rows.delta[row] = dot_with_o(at, tile.first + i);
+        data.rows.delta[row] = at.q.length == 0 ? 0.0f : dot_with_o(at, tile.first + i);  // nothing in the tail
         data.rows.weight[row] = reciprocal_or_zero(l[row]);
       } else {
         const float weight = reciprocal_or_zero(sums.n[row]);

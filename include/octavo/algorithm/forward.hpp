@@ -98,8 +98,9 @@ struct forward_kernel {
   template <class Q, class Rows>
   OCTAVO_HD void load_queries(typename B::context& ctx, Q& q, Rows& q_scale, const head_of_document& at, const token_tile& tile) const {
     const payload_plane plane = data.q_plane(at);
-    B::load(ctx, q, plane, tile.first, tile.tokens);
-    B::load_rows(ctx, q_scale, tile.tokens, [=](int i) { return token_scale<Recipe>(plane, tile.first + i); });
+    const int tokens = data.payload_tokens(at.q, tile);
+    B::load(ctx, q, plane, tile.first, tokens);
+    B::load_rows(ctx, q_scale, tokens, [=](int i) { return token_scale<Recipe>(plane, tile.first + i); });
   }
 
   /// O / l, LSE, M and l. The sink joins the sum here: it takes no part in M.

@@ -42,6 +42,8 @@ struct pass_data {
     if (tail) at.q.length = at.kv.length = 0;
     return at;
   }
+  /// Tokens of a tile that have a payload: none in the tail, whose rows get their zeros without being read.
+  OCTAVO_HD static int payload_tokens(const token_run& run, const token_tile& tile) { return run.length == 0 ? 0 : tile.tokens; }
   OCTAVO_HD key_ranges ranges(const head_of_document& at) const { return {problem, at.q.length, at.kv.length}; }
 
   OCTAVO_HD payload_plane q_plane(const head_of_document& at) const {

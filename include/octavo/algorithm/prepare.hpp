@@ -67,7 +67,7 @@ struct quantise_kernel {
 template <class B, class Recipe, class E>
 struct tensor_scale_kernel {
   quantiser<Recipe, E> work;
-  OCTAVO_HD std::int64_t items() const { return (work.at.docs.count + (work.at.docs.packed ? 1 : 0)) * work.at.heads; }
+  OCTAVO_HD std::int64_t items() const { return work.at.docs.count * work.at.heads; }
   OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
     work.tensor_scale(item / work.at.heads, item % work.at.heads);
   }

@@ -45,13 +45,16 @@ struct scale_layout {
 
   static constexpr std::size_t scale_bytes = Recipe::scale_per == recipe::granularity::tensor ? sizeof(float) : 1;
 
-  OCTAVO_HD std::int64_t per_head(int block) const { return docs.packed ? docs.slots(block) : ceil_div(docs.length, block); }
+  /// Blocks of one head (of one batch, when not packed). The tail of a packed tensor has no scales: nothing reads it.
+  OCTAVO_HD std::int64_t per_head(int block) const {
+    return docs.packed ? docs.total / block + docs.count : ceil_div(docs.length, block);
+  }
 
   OCTAVO_HD std::int64_t rowwise_count() const {
     switch (Recipe::scale_per) {
       case recipe::granularity::token: return docs.rows() * heads;
       case recipe::granularity::tile128: return (docs.packed ? 1 : docs.count) * heads * per_head(tile_block);
-      case recipe::granularity::tensor: return (docs.count + (docs.packed ? 1 : 0)) * heads;
+      case recipe::granularity::tensor: return docs.count * heads;
       case recipe::granularity::block32: return docs.rows() * heads * (d / mx_block);
       default: return 0;
     }
@@ -64,7 +67,7 @@ struct scale_layout {
     switch (Recipe::scale_per) {
       case recipe::granularity::token: return docs.statistic(document, h, heads, 0);
       case recipe::granularity::tile128: return block_first(document, h, tile_block);
-      case recipe::granularity::tensor: return docs.packed ? h * (docs.count + 1) + document : document * heads + h;
+      case recipe::granularity::tensor: return docs.packed ? h * docs.count + document : document * heads + h;
       case recipe::granularity::block32: return docs.statistic(document, h, heads, 0) * (d / mx_block);
       default: return 0;
     }
@@ -75,7 +78,7 @@ struct scale_layout {
 
  private:
   OCTAVO_HD std::int64_t block_first(std::int64_t document, std::int64_t h, int block) const {
-    return docs.packed ? h * docs.slots(block) + docs.first_slot(document, block)
+    return docs.packed ? h * per_head(block) + docs.first_slot(document, block)
                        : (document * heads + h) * per_head(block);
   }
 };

@@ -11,8 +11,6 @@
 #include <octavo/numeric/fp16.hpp>
 #include <octavo/scaling/plane.hpp>
 
-#include <cstring>
-
 OCTAVO_BEGIN_NAMESPACE
 
 /// Element `index` of a tensor of float, fp16, bf16, e4m3 or e5m2, as a float.
@@ -65,18 +63,34 @@ OCTAVO_HD inline float round_to(dtype type, float x) {
   return type == dtype::bf16 ? bf16::round(x) : type == dtype::f16 ? static_cast<float>(fp16::nearest_even(x)) : x;
 }
 
-/// The larger of amax and |x|, where x is finite.
+/// The larger of amax and |x|, where x is finite. On bit patterns, which order magnitudes as numbers do, so that loops over
+/// it become vector code.
 OCTAVO_HD inline float finite_amax(float amax, float x) {
-  const float magnitude = x < 0 ? -x : x;
-  return magnitude > amax && magnitude <= 3.40282347e38f ? magnitude : amax;
+  const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(x) & detail::float_magnitude_mask;
+  const std::uint32_t finite = magnitude < detail::float_exponent_mask ? magnitude : 0;
+  const std::uint32_t largest = detail::bit_cast<std::uint32_t>(amax);
+  return detail::bit_cast<float>(finite > largest ? finite : largest);
 }
 
-/// round(x / scale) with the reciprocal of a power of two, which is exact.
+/// finite_amax over a whole row: sixteen running maxima, a vector's worth. count is a multiple of 16.
+OCTAVO_HD inline float finite_amax(const float* x, int count) {
+  float lane[16] = {};
+  for (int j = 0; j < count; j += 16)
+    for (int t = 0; t < 16; ++t) lane[t] = finite_amax(lane[t], x[j + t]);
+  for (int t = 1; t < 16; ++t) lane[0] = finite_amax(lane[0], lane[t]);
+  return lane[0];
+}
+
+/// round(x / scale) for n elements, with the reciprocal of a power of two, which is exact. An infinity is not a large number to
+/// be saturated: the difference, 0 for every finite x, makes it NaN, as it makes the rows that it reaches.
 template <class E>
-OCTAVO_HD std::uint8_t payload_of(float x, float reciprocal) {
-  // An infinity is not a large number to be saturated: it makes the rows that it reaches NaN.
-  const bool infinite = x - x != 0;
-  return infinite ? E::from_bits(0x7f).bits : E::nearest_even(x * reciprocal).bits;
+OCTAVO_HD void encode(const float* __restrict x, int n, float reciprocal, std::uint8_t* __restrict to) {
+  for (int c = 0; c < n; ++c) to[c] = E::nearest_even(x[c] * reciprocal + (x[c] - x[c])).bits;
+}
+/// The same with a reciprocal per element.
+template <class E>
+OCTAVO_HD void encode(const float* __restrict x, int n, const float* __restrict reciprocal, std::uint8_t* __restrict to) {
+  for (int c = 0; c < n; ++c) to[c] = E::nearest_even(x[c] * reciprocal[c] + (x[c] - x[c])).bits;
 }
 
 /// Where the quantiser of one tensor reads and writes. x: [b, s, heads, d] of T.
@@ -92,14 +106,14 @@ struct quantiser {
     float amax = 0, row[max_channels];
     for (std::int64_t i = 0; i < at.docs.run(document).length; ++i) {
       read(document, i, h, row);
-      for (std::int64_t c = 0; c < at.d; ++c) amax = finite_amax(amax, row[c]);
+      amax = finite_amax(amax, finite_amax(row, static_cast<int>(at.d)));
     }
     static_cast<float*>(out.rowwise_scale)[at.rowwise_first(document, h)] = amax > 0 ? amax / E::max : 1.0f;
   }
 
   /// One tile of at most 128 tokens of one head: payload and scales, both images where there are two.
   OCTAVO_HD void tile(const token_tile& t, std::int64_t h) const {
-    if (t.tokens == 0) return;
+    if (t.tokens == 0 || at.docs.is_tail(t.document)) return;
     if constexpr (!recipe::is_fp8<Recipe>) {
       float row[max_channels];
       for (int i = 0; i < t.tokens; ++i) {
@@ -120,7 +134,7 @@ struct quantiser {
   OCTAVO_HD void read(std::int64_t document, std::int64_t token, std::int64_t h, float* row) const {
     const int d = static_cast<int>(at.d);
     read_elements(x, element_offset(x, at.docs, document, token, h), d, row);
-    if (shift == nullptr || at.docs.is_tail(document)) return;
+    if (shift == nullptr) return;
     const float* u = shift + (document * at.heads + h) * at.d;
     for (int c = 0; c < d; ++c) row[c] -= u[c];
   }
@@ -133,11 +147,7 @@ struct quantiser {
     constexpr bool per_token = Recipe::scale_per == recipe::granularity::token;
     float row[max_channels];
     const std::int64_t first = at.rowwise_first(t.document, h);
-    const auto amax_of = [&] {
-      float amax = 0;
-      for (std::int64_t c = 0; c < at.d; ++c) amax = finite_amax(amax, row[c]);
-      return amax;
-    };
+    const auto amax_of_row = [&] { return finite_amax(row, static_cast<int>(at.d)); };
     float reciprocal = 1;
     const auto keep = [&](float amax, std::int64_t index) {
       const e8m0 scale = e8m0::for_amax(amax, E::max);
@@ -148,21 +158,20 @@ struct quantiser {
       float amax = 0;
       for (int i = 0; i < t.tokens; ++i) {
         read(t.document, t.first + i, h, row);
-        const float a = amax_of();
-        amax = a > amax ? a : amax;
+        amax = finite_amax(amax, amax_of_row());
       }
       keep(amax, t.first / tile_block);
     }
     for (int i = 0; i < t.tokens; ++i) {
       read(t.document, t.first + i, h, row);
-      if constexpr (per_token) keep(amax_of(), t.first + i);
+      if constexpr (per_token) keep(amax_of_row(), t.first + i);
       std::uint8_t* to = payload(out.rowwise, t.document, t.first + i, h);
       if constexpr (Recipe::scale_per == recipe::granularity::tensor) {
+        // A division, not a product with the reciprocal: the descale is no power of two.
         const float descale = static_cast<const float*>(out.rowwise_scale)[first];
-        for (std::int64_t c = 0; c < at.d; ++c) to[c] = payload_of<E>(row[c] / descale, 1.0f);
-      } else {
-        for (std::int64_t c = 0; c < at.d; ++c) to[c] = payload_of<E>(row[c], reciprocal);
+        for (std::int64_t c = 0; c < at.d; ++c) row[c] /= descale;
       }
+      encode<E>(row, static_cast<int>(at.d), reciprocal, to);
     }
   }
 
@@ -175,12 +184,10 @@ struct quantiser {
       std::uint8_t* to = payload(out.rowwise, t.document, t.first + i, h);
       std::uint8_t* scales = static_cast<std::uint8_t*>(out.rowwise_scale) + at.rowwise_first(t.document, h) + (t.first + i) * blocks;
       for (std::int64_t k = 0; k < blocks; ++k) {
-        float amax = 0;
-        for (int c = 0; c < mx_block; ++c) amax = finite_amax(amax, row[k * mx_block + c]);
-        const e8m0 scale = e8m0::for_amax(amax, E::max);
+        const e8m0 scale = e8m0::for_amax(finite_amax(row + k * mx_block, mx_block), E::max);
         scales[k] = scale.bits;
         const float reciprocal = exp2i(-scale.exponent());
-        for (int c = 0; c < mx_block; ++c) to[k * mx_block + c] = payload_of<E>(row[k * mx_block + c], reciprocal);
+        encode<E>(row + k * mx_block, mx_block, reciprocal, to + k * mx_block);
       }
     }
   }
@@ -205,7 +212,7 @@ struct quantiser {
       for (int i = 0; i < tokens; ++i) {
         read(t.document, t.first + begin + i, h, row);
         std::uint8_t* to = payload(out.columnwise, t.document, t.first + begin + i, h);
-        for (std::int64_t c = 0; c < at.d; ++c) to[c] = payload_of<E>(row[c], reciprocal[c]);
+        encode<E>(row, static_cast<int>(at.d), reciprocal, to);
       }
     }
   }
