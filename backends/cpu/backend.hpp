@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend: the generic loops on FP32 tiles that hold FP8 payloads. Bit for bit the arithmetic of the numerics (every
-// rounding to FP8 happens), FP32 sums, deterministic whatever the number of threads.
+// The CPU backend: the generic loops on FP32 tiles that hold FP8 payloads. Bit for bit the arithmetic of the numerics
+// (every rounding to FP8 happens), FP32 sums, deterministic whatever the number of threads.
 #pragma once
 
 #include <octavo/algorithm/passes.hpp>

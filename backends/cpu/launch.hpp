@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the CPU backend: workers that take items in order, on the caller's executor or on threads of their own that
-// end with the call. There is no pool.
+// Threads of the CPU backend: workers that take items in order, on the caller's executor or on threads of their own
+// that end with the call. There is no pool.
 #pragma once
 
 #include <octavo/algorithm/mask.hpp>
@@ -42,7 +42,8 @@ inline std::size_t worker_bytes(const problem& p) {
 
 /// Workers that a workspace has room for: no more than the machine has threads, nor than there are tiles.
 inline int workspace_workers(const problem& p) {
-  const std::int64_t q = (p.packed ? p.total_q / cpu_tuning::tile_q + p.b + 1 : p.b * ceil_div(p.s_q, cpu_tuning::tile_q)) * p.h_q;
+  const std::int64_t q =
+      (p.packed ? p.total_q / cpu_tuning::tile_q + p.b + 1 : p.b * ceil_div(p.s_q, cpu_tuning::tile_q)) * p.h_q;
   const std::int64_t kv =
       (p.packed ? p.total_kv / cpu_tuning::tile_kv + p.b + 1 : p.b * ceil_div(p.s_kv, cpu_tuning::tile_kv)) * p.h_kv;
   const std::int64_t items = q > kv ? q : kv;
@@ -50,8 +51,8 @@ inline int workspace_workers(const problem& p) {
   return items < 1 ? 1 : items < threads ? static_cast<int>(items) : threads;
 }
 
-/// Runs kernel(context, item) for all items; scratch has worker_bytes for each of workspace_workers (null: the kernel takes
-/// no tiles).
+/// Runs kernel(context, item) for all items; scratch has worker_bytes for each of workspace_workers (null: the kernel
+/// takes no tiles).
 template <class Kernel>
 void launch(const queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
   struct state {
@@ -64,7 +65,8 @@ void launch(const queue& on, const problem& p, void* scratch, std::int64_t items
 
     void work() {
       const int me = worker.fetch_add(1);
-      context ctx(scratch + (scratch == nullptr ? 0 : static_cast<std::size_t>(me) * bytes), scratch == nullptr ? 0 : bytes);
+      context ctx(scratch + (scratch == nullptr ? 0 : static_cast<std::size_t>(me) * bytes),
+                  scratch == nullptr ? 0 : bytes);
       for (std::int64_t item; (item = next.fetch_add(1)) < items;) {
         ctx.reset();
         kernel(ctx, item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only product: C += A B on row-major FP32 tiles. Operands were laid out at load time so that S, O, dQ, dK and dV all
-// take this one form.
+// The only product: C += A B on row-major FP32 tiles. Operands were laid out at load time so that S, O, dQ, dK and dV
+// all take this one form.
 #pragma once
 
 #include <octavo/backends/cpu/simd.hpp>
@@ -15,8 +15,8 @@ struct matrix {
   int stride;
 };
 
-/// Rows x (2 * width) of C. One accumulator per element, summed in the order of k: the result of an element does not depend
-/// on how the tile was blocked, which the passes that must see the same S rely on.
+/// Rows x (2 * width) of C. One accumulator per element, summed in the order of k: the result of an element does not
+/// depend on how the tile was blocked, which the passes that must see the same S rely on.
 template <int Rows>
 inline void mma_block(float* c, int ldc, const float* a, int lda, const float* b, int ldb, int depth) {
   floats sum[Rows][2];
@@ -45,7 +45,8 @@ inline void mma_block(float* c, int ldc, const float* a, int lda, const float* b
   for (int j = 0; j < columns; j += wide) {
     int i = 0;
     for (; i + block <= rows; i += block)
-      mma_block<block>(c.data + i * c.stride + j, c.stride, a.data + i * a.stride, a.stride, b.data + j, b.stride, depth);
+      mma_block<block>(c.data + i * c.stride + j, c.stride, a.data + i * a.stride, a.stride, b.data + j, b.stride,
+                       depth);
     for (; i < rows; ++i)
       mma_block<1>(c.data + i * c.stride + j, c.stride, a.data + i * a.stride, a.stride, b.data + j, b.stride, depth);
   }

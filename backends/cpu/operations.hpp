@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam's operations on CPU tiles: plain loops over rows, written so that compilers vectorise the inner one. Values that
-// functions take by row are loop invariants there, values by column are streams.
+// The seam's operations on CPU tiles: plain loops over rows, written so that compilers vectorise the inner one. Values
+// that functions take by row are loop invariants there, values by column are streams.
 #pragma once
 
 #include <octavo/backends/cpu/math.hpp>
@@ -27,8 +27,8 @@ struct element_of<octavo::block_scaled<E>> {
 inline constexpr int max_columns = 256;  ///< of any tile: keys of a tile, or channels
 inline constexpr int strip = 8;          ///< rows that are transposed together, so that stores run along the row
 
-/// The columns of a tile, which are whole blocks of 32: said in a form that lets the compiler drop the scalar end of every
-/// vector loop.
+/// The columns of a tile, which are whole blocks of 32: said in a form that lets the compiler drop the scalar end of
+/// every vector loop.
 inline int whole_blocks(int columns) { return columns & ~31; }
 
 /// Calls row(i, buffer) for the rows of a strip and writes the buffers transposed: to[j * stride + i].
@@ -36,7 +36,6 @@ template <class Row>
 void transpose_rows(float* to, int stride, int rows, int columns, Row row) {
   float buffer[strip][max_columns];
   for (int i0 = 0; i0 < rows; i0 += strip) {
-#pragma GCC unroll 1
     for (int i = 0; i < strip; ++i) row(i0 + i, buffer[i]);
     for (int j = 0; j < columns; ++j)
       for (int i = 0; i < strip; ++i) to[j * stride + i0 + i] = buffer[i][j];
@@ -60,11 +59,15 @@ struct operations {
   static void load(context&, operand<E, S, I, R, C>& to, const payload_plane& x, std::int64_t first, int n) {
     const int columns = whole_blocks(to.columns);
     const auto row = [&](int i, float* out) {
-      if (i < n) read_row<E, I>(x, first + i, columns, out);
-      else for (int c = 0; c < columns; ++c) out[c] = 0;
+      if (i < n)
+        read_row<E, I>(x, first + i, columns, out);
+      else
+        for (int c = 0; c < columns; ++c) out[c] = 0;
     };
-    if constexpr (operand<E, S, I, R, C>::transposed) transpose_rows(to.data, to.rows, to.rows, columns, row);
-    else for (int i = 0; i < to.rows; ++i) row(i, to.data + i * to.columns);
+    if constexpr (operand<E, S, I, R, C>::transposed)
+      transpose_rows(to.data, to.rows, to.rows, columns, row);
+    else
+      for (int i = 0; i < to.rows; ++i) row(i, to.data + i * to.columns);
     if constexpr (S == side::right) to.finite = all_finite(to.data, to.rows * to.columns);
   }
 
@@ -90,9 +93,11 @@ struct operations {
   }
 
   template <int M, int N, class EA, class EB, image IA, image IB, int RA, int CA, int RB, int CB>
-  static void mma(context&, accum<M, N>& c, const operand<EA, side::left, IA, RA, CA>& a, const operand<EB, side::right, IB, RB, CB>& b) {
+  static void mma(context&, accum<M, N>& c, const operand<EA, side::left, IA, RA, CA>& a,
+                  const operand<EB, side::right, IB, RB, CB>& b) {
     static_assert(!(IA == image::columnwise && IB == image::rowwise),
-                  "mma: a left operand quantised along its columns' direction (columnwise) contracts rows, so the right one must be columnwise too");
+                  "mma: a left operand quantised along its columns' direction (columnwise) contracts rows, so the "
+                  "right one must be columnwise too");
     static_assert((IA == image::rowwise ? CA : RA) == (IB == image::rowwise ? CB : RB),
                   "mma: the contracted extents of the two operands differ: the images do not belong together");
     const auto product = b.finite ? &cpu_detail::mma : &mma_skipping_zeros;
@@ -107,8 +112,8 @@ struct operations {
   }
 
   template <class E, int R, int C, int D, int M, int N, class F, class... V>
-  static void quantize(context&, operand<E, side::left, image::rowwise, R, C>& to, row_vector<D>& descale, const accum<M, N>& from,
-                       F f, const V&... v) {
+  static void quantize(context&, operand<E, side::left, image::rowwise, R, C>& to, row_vector<D>& descale,
+                       const accum<M, N>& from, F f, const V&... v) {
     using T = typename element_of<E>::type;
     constexpr bool blocks = element_of<E>::block_scaled;
     const int columns = whole_blocks(from.columns);
@@ -132,8 +137,8 @@ struct operations {
   }
 
   template <class E, int R, int C, int D, int M, int N, class F, class... V>
-  static void quantize(context&, operand<E, side::left, image::columnwise, R, C>& to, row_vector<D>& descale, const accum<M, N>& from,
-                       F f, const V&... v) {
+  static void quantize(context&, operand<E, side::left, image::columnwise, R, C>& to, row_vector<D>& descale,
+                       const accum<M, N>& from, F f, const V&... v) {
     using T = typename element_of<E>::type;
     constexpr bool blocks = element_of<E>::block_scaled;
     const int columns = whole_blocks(from.columns);
@@ -158,8 +163,10 @@ struct operations {
         const float* x = from.row(i0 + i);
         for (int j = 0; j < columns; ++j) {
           const float value = f(x[j], i0 + i, j, v.at(i0 + i, j)...);
-          if constexpr (std::is_same_v<T, bf16>) y[j] = bf16::round(value);
-          else y[j] = round_finite<T>(value, reciprocal[j]) * back[j];
+          if constexpr (std::is_same_v<T, bf16>)
+            y[j] = bf16::round(value);
+          else
+            y[j] = round_finite<T>(value, reciprocal[j]) * back[j];
         }
       });
     }
@@ -175,7 +182,7 @@ struct operations {
     const int columns = whole_blocks(x.columns);
     for (int i = 0; i < x.rows; ++i) {
       float* row = x.row(i);
-#pragma GCC ivdep
+      OCTAVO_CPU_INDEPENDENT
       for (int j = 0; j < columns; ++j) row[j] = f(row[j], i, j, v.at(i, j)...);
     }
   }
@@ -186,7 +193,7 @@ struct operations {
     for (int i = 0; i < x.rows; ++i) {
       float* row = x.row(i);
       const float* other = y.row(i);
-#pragma GCC ivdep
+      OCTAVO_CPU_INDEPENDENT
       for (int j = 0; j < columns; ++j) row[j] = f(row[j], other[j], i, j, v.at(i, j)...);
     }
   }
@@ -245,7 +252,9 @@ struct operations {
 
   /// round(x / scale); an infinity is not saturated but made NaN, by the difference that is 0 for every other number.
   template <class T>
-  static float round_finite(float x, float reciprocal) { return T::round(x * reciprocal) + (x - x); }
+  static float round_finite(float x, float reciprocal) {
+    return T::round(x * reciprocal) + (x - x);
+  }
 
   template <int D, int M, int N, class Fold, class F, class... V>
   static void fold_rows(row_vector<D>& r, const accum<M, N>& x, Fold fold, float neutral, F f, const V&... v) {

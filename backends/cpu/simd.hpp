@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of floats as wide as the target of this compilation: the standard library's where it has one (Parallelism TS 2),
-// else a short array that compilers unroll.
+// A vector of floats as wide as the target of this compilation: the standard library's where it has one (Parallelism TS
+// 2), else a short array that compilers unroll.
 #pragma once
 
 #include <octavo/backends/cpu/target.hpp>

@@ -13,8 +13,8 @@ struct cpu_tuning {
   static constexpr int tile_kv = 128;
 };
 
-/// Rows of a product's register block, for vectors of that many floats (two of them per row): as many accumulators as the
-/// register file holds beside two loads of B and a broadcast of A (16 registers up to AVX2, 32 with AVX-512).
+/// Rows of a product's register block, for vectors of that many floats (two of them per row): as many accumulators as
+/// the register file holds beside two loads of B and a broadcast of A (16 registers up to AVX2, 32 with AVX-512).
 constexpr int block_rows(int floats_per_vector) { return floats_per_vector >= 16 ? 8 : 4; }
 
 }  // namespace cpu_detail

@@ -170,8 +170,10 @@ inline double backward_head(const gradient_head& g, const backward_outputs& out,
       sum_out.set(first + i, sums.sum + sums.sink);
       l1_out.set(first + i, sums.l1);
       dsink += sums.sink;
-      // Centred keys gave sum_j dS_ij (k_j - u). The rest is zero, unless a sink or keys elsewhere hold a part of the row.
-      if ((p.sink || p.part_of_keys()) && !g.keys.u.empty()) add_weighted(dq.row(first + i), sums.sum, g.keys.u.data(), p.d_qk);
+      // Centred keys gave sum_j dS_ij (k_j - u). The rest is zero, unless a sink or keys elsewhere hold a part of the
+      // row.
+      if ((p.sink || p.part_of_keys()) && !g.keys.u.empty())
+        add_weighted(dq.row(first + i), sums.sum, g.keys.u.data(), p.d_qk);
     }
     const matrix prob_dv = quantise_product(prob, contract::queries, g.dout, first, g.r, g.r.element);
     const matrix ds_dq = quantise_product(ds, contract::keys, g.keys.k, 0, g.r, g.r.gradient);

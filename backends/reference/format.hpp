@@ -5,12 +5,13 @@
 // rounded twice, and for all formats with the same three lines: a value is a multiple of the quantum at its exponent.
 #pragma once
 
+#include <octavo/numeric/dtype.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <octavo/numeric/dtype.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::reference_math {

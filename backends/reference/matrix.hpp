@@ -2,11 +2,12 @@
 // A matrix of doubles, the two products that everything is made of, and the way in and out of tensors.
 #pragma once
 
+#include <octavo/backends/reference/format.hpp>
+#include <octavo/backends/reference/sequence.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <octavo/backends/reference/format.hpp>
-#include <octavo/backends/reference/sequence.hpp>
 #include <vector>
 
 OCTAVO_BEGIN_NAMESPACE

@@ -2,10 +2,11 @@
 // Independent pieces of work on threads that live as long as the call.
 #pragma once
 
+#include <octavo/config.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <octavo/config.hpp>
 #include <thread>
 #include <vector>
 

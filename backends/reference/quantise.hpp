@@ -10,6 +10,7 @@
 #include <octavo/backends/reference/matrix.hpp>
 #include <octavo/numeric/e8m0.hpp>
 #include <octavo/scaling/recipe.hpp>
+
 #include <utility>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -79,7 +80,8 @@ inline image quantise_blocks(const matrix& x, block extent, const format& f,
       };
       out.scale(r, b) = scale;
       for (std::int64_t i = r * extent.rows; i < i_end; ++i)
-        for (std::int64_t c = b * extent.cols; c < c_end; ++c) out.values(i, c) = round_to(quotient(x(i, c)), f) * scale;
+        for (std::int64_t c = b * extent.cols; c < c_end; ++c)
+          out.values(i, c) = round_to(quotient(x(i, c)), f) * scale;
     }
   return out;
 }

@@ -2,9 +2,10 @@
 // Where things are: documents in a batch or in a packed tensor, the rows of one head in them, the keys a row may see.
 #pragma once
 
+#include <octavo/tensor/arguments.hpp>
+
 #include <algorithm>
 #include <cstdint>
-#include <octavo/tensor/arguments.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::reference_math {

@@ -7,8 +7,9 @@
 // Both passes call the same functions here, so that S and P^ have the same bits in both.
 #pragma once
 
-#include <numbers>
 #include <octavo/backends/reference/payload.hpp>
+
+#include <numbers>
 #include <vector>
 
 OCTAVO_BEGIN_NAMESPACE

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // octavo attention: one forward and, with --dout, one backward; every result as a .npy file, and a report.
 #include <octavo/backend/trace.hpp>
+
 #include <optional>
 
 #include "call.hpp"

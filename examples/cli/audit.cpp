@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // octavo audit: every recipe and delta policy on the user's own tensors, against exact attention in float64.
-#include <cstdio>
 #include <octavo/backend/trace.hpp>
+
+#include <cstdio>
 
 #include "audit_table.hpp"
 #include "call.hpp"

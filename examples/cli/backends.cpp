@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // octavo backends: one line per backend that this program knows.
-#include <cstdio>
 #include <octavo/engines.hpp>
+
+#include <cstdio>
 #include <string>
 #include <vector>
 

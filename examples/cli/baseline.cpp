@@ -2,6 +2,7 @@
 #include "baseline.hpp"
 
 #include <Eigen/Core>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // octavo bench: how fast a shape runs, and how much faster than unfused FP32.
-#include <sys/resource.h>
+#include <octavo/backend/trace.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <octavo/backend/trace.hpp>
 #include <optional>
 #include <random>
+#include <sys/resource.h>
 #include <thread>
 
 #include "baseline.hpp"

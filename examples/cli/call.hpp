@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backend/engine.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,9 +2,10 @@
 // A backend at work: its queue and its memory, owned.
 #pragma once
 
+#include <octavo/engines.hpp>
+
 #include <cstddef>
 #include <new>
-#include <octavo/engines.hpp>
 #include <string>
 #include <utility>
 

@@ -2,8 +2,9 @@
 // Single elements of the 32- and 16-bit types in untyped memory, as float.
 #pragma once
 
-#include <cstdint>
 #include <octavo/numeric/dtype.hpp>
+
+#include <cstdint>
 
 namespace cli {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/tensor/status.hpp>
+
 #include <stdexcept>
 #include <string>
 

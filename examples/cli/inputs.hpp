@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/tensor/problem.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>

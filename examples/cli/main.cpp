@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program octavo: attention, audit, bench and backends over every compiled backend.
+#include <octavo/version.hpp>
+
 #include <CLI/CLI.hpp>
+
 #include <cstdio>
 #include <new>
-#include <octavo/version.hpp>
 #include <string>
 
 #include "commands.hpp"

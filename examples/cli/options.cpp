@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <octavo/engines.hpp>
+
 #include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <octavo/engines.hpp>
 #include <vector>
 
 #include "join.hpp"

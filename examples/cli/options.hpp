@@ -2,8 +2,9 @@
 // The options of the subcommands, parsed: what the user asked for, before any file is opened.
 #pragma once
 
-#include <cstdint>
 #include <octavo/tensor/problem.hpp>
+
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -2,11 +2,10 @@
 // The folder that results go to. Files appear under their names all together when everything is written, or not at all.
 #pragma once
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 

@@ -2,8 +2,9 @@
 // The FP8 payloads that a run hands out with --save-payloads, and their scales (shapes: octavo::basic_quantized).
 #pragma once
 
-#include <cstdint>
 #include <octavo/tensor/arguments.hpp>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,10 +2,9 @@
 // One line of progress on standard error, where a person is watching: nothing is printed unless it is a terminal.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 
 namespace cli {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arm.hpp"
 
-#include "errors.hpp"
-
 #include <octavo/engines.hpp>
 
 #include <algorithm>
+
+#include "errors.hpp"
 
 namespace train_lm {
 namespace {

@@ -9,8 +9,6 @@
 //     residual     <cpu, R, delta::consistent>            o_residual; key_centring, if asked for
 #pragma once
 
-#include "shape.hpp"
-
 #include <octavo/backend/engine.hpp>
 
 #include <functional>
@@ -18,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "shape.hpp"
 
 namespace train_lm {
 

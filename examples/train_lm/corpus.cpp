@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "corpus.hpp"
 
-#include "errors.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+
+#include "errors.hpp"
 
 namespace train_lm {
 namespace {

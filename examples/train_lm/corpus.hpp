@@ -2,12 +2,12 @@
 // The text as bytes, split 90 to 10 by blocks into a part to train on and a part to judge by.
 #pragma once
 
-#include "random.hpp"
-#include "shape.hpp"
-
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "random.hpp"
+#include "shape.hpp"
 
 namespace train_lm {
 

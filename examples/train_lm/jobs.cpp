@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jobs.hpp"
 
-#include "progress.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
+
+#include "progress.hpp"
 
 namespace train_lm {
 

@@ -2,9 +2,9 @@
 // All runs of a job, several at a time. Runs share nothing but the text, so the number of threads changes no result.
 #pragma once
 
-#include "trainer.hpp"
-
 #include <vector>
+
+#include "trainer.hpp"
 
 namespace train_lm {
 

@@ -3,12 +3,12 @@
 // compares what they reach. See README.md.
 //
 // Exit codes: 0 done; 1 a failure of the run or of the self-check; 2 bad input; 3 not supported by an engine.
+#include <cstdio>
+
 #include "errors.hpp"
 #include "jobs.hpp"
 #include "report.hpp"
 #include "self_check.hpp"
-
-#include <cstdio>
 
 namespace train_lm {
 namespace {

@@ -2,11 +2,11 @@
 // Dense FP32 matrices, row-major: a row is a token (or a parameter's input channel), a column is a channel.
 #pragma once
 
-#include "shape.hpp"
-
 #include <Eigen/Core>
 
 #include <type_traits>
+
+#include "shape.hpp"
 
 namespace train_lm {
 

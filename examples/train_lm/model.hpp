@@ -9,11 +9,11 @@
 // FP32 throughout, except for what the attention engine reads and writes.
 #pragma once
 
+#include <vector>
+
 #include "blocks/attention.hpp"
 #include "blocks/rope.hpp"
 #include "parameters.hpp"
-
-#include <vector>
 
 namespace train_lm {
 

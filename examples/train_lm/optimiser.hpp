@@ -2,9 +2,9 @@
 // AdamW (decoupled weight decay) on the flat vector of parameters, with clipping by the global norm.
 #pragma once
 
-#include "parameters.hpp"
-
 #include <cmath>
+
+#include "parameters.hpp"
 
 namespace train_lm {
 

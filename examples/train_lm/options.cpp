@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
-#include "arm.hpp"
-#include "errors.hpp"
-
 #include <CLI/CLI.hpp>
 
 #include <set>
+
+#include "arm.hpp"
+#include "errors.hpp"
 
 namespace train_lm {
 namespace {

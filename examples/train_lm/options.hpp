@@ -2,13 +2,13 @@
 // What the command line asks for.
 #pragma once
 
-#include "schedule.hpp"
-#include "shape.hpp"
-
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "schedule.hpp"
+#include "shape.hpp"
 
 namespace train_lm {
 

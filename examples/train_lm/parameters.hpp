@@ -3,12 +3,12 @@
 // the optimiser, the clipping and the self-check are loops over one array.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "matrix.hpp"
 #include "random.hpp"
 #include "shape.hpp"
-
-#include <string>
-#include <vector>
 
 namespace train_lm {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // curves.png: per arm the mean over seeds, in a band from the lowest to the highest seed.
-#include "report.hpp"
-
 #include "../support/picture.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <limits>
 #include <sstream>
+
+#include "report.hpp"
 
 namespace train_lm {
 namespace {

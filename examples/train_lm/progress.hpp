@@ -3,12 +3,11 @@
 // finished run, so that a log stays short.
 #pragma once
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <unistd.h>
 
 namespace train_lm {
 

@@ -2,10 +2,10 @@
 // What a job leaves behind: curves.csv, summary.csv, curves.png and a table on standard output.
 #pragma once
 
-#include "summary.hpp"
-
 #include <string>
 #include <vector>
+
+#include "summary.hpp"
 
 namespace train_lm {
 

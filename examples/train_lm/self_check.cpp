@@ -4,6 +4,10 @@
 // tensor at a time: the derivative is then |g|, the largest there is, and stands out of the noise of rounding to BF16.
 #include "self_check.hpp"
 
+#include <cmath>
+#include <cstdio>
+#include <functional>
+
 #include "blocks/cross_entropy.hpp"
 #include "blocks/embedding.hpp"
 #include "blocks/linear.hpp"
@@ -11,10 +15,6 @@
 #include "blocks/rope.hpp"
 #include "blocks/silu.hpp"
 #include "model.hpp"
-
-#include <cmath>
-#include <cstdio>
-#include <functional>
 
 namespace train_lm {
 namespace {

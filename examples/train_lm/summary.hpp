@@ -2,10 +2,10 @@
 // The runs of an arm, condensed to what the table compares.
 #pragma once
 
-#include "trainer.hpp"
-
 #include <string>
 #include <vector>
+
+#include "trainer.hpp"
 
 namespace train_lm {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer.hpp"
 
-#include "../support/npy.hpp"
-#include "model.hpp"
-#include "optimiser.hpp"
-#include "schedule.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
+
+#include "../support/npy.hpp"
+#include "model.hpp"
+#include "optimiser.hpp"
+#include "schedule.hpp"
 
 namespace train_lm {
 namespace {

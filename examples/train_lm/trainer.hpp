@@ -2,13 +2,13 @@
 // One run: one arm from one seed. Single-threaded and a function of its arguments alone.
 #pragma once
 
-#include "arm.hpp"
-#include "corpus.hpp"
-#include "options.hpp"
-
 #include <filesystem>
 #include <functional>
 #include <vector>
+
+#include "arm.hpp"
+#include "corpus.hpp"
+#include "options.hpp"
 
 namespace train_lm {
 

@@ -46,7 +46,8 @@ status admit(const problem& p, status arguments, const workspace& scratch, pass 
   const std::size_t needed = Config::backend::template workspace_bytes<Config>(p, which);
   if (scratch.bytes < needed || (needed > 0 && scratch.data == nullptr))
     return {status_code::workspace_too_small, text("the workspace has ") << static_cast<long long>(scratch.bytes)
-                                                << " bytes, workspace_size asks for " << static_cast<long long>(needed)};
+                                                                         << " bytes, workspace_size asks for "
+                                                                         << static_cast<long long>(needed)};
   return {};
 }
 
@@ -88,11 +89,12 @@ status attention_delta(typename Config::backend::queue& queue, const problem& p,
 
 /// The whole forward from `count` partial ones over disjoint keys (each with its O, M, l and LSE): O, LSE, M, l.
 template <class Config>
-status attention_combine(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts, int count,
-                         const forward_outputs& out, workspace scratch) {
+status attention_combine(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts,
+                         int count, const forward_outputs& out, workspace scratch) {
   const status valid = validate(p);
   if (const status s = detail::admit<Config>(p, valid, scratch, pass::combine); !s) return s;
-  if (count < 1 || parts == nullptr) return {status_code::invalid_argument, "attention_combine needs at least one part"};
+  if (count < 1 || parts == nullptr)
+    return {status_code::invalid_argument, "attention_combine needs at least one part"};
   return Config::backend::template combine_parts<Config>(queue, p, parts, count, out, scratch);
 }
 

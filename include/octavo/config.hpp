@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one macro that code under include/ needs: functions that run on the host and, under a GPU compiler, on the device.
+// The one macro that code under include/ needs: functions that run on the host and, under a GPU compiler, on the
+// device.
 #pragma once
 
 #include <octavo/version.hpp>

@@ -5,12 +5,13 @@
 //     make_npy FILE DTYPE SHAPE =V[,V...]   these values, repeated ("i32", "i64", "u8" too; V may be nan or inf)
 //     make_npy show FILE                    dtype, shape, and "zeros" or the number of elements that are not finite
 //     make_npy differ FILE FILE             the largest difference of two float32 files
+#include <octavo/numeric/bf16.hpp>
+#include <octavo/numeric/fp16.hpp>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <octavo/numeric/bf16.hpp>
-#include <octavo/numeric/fp16.hpp>
 #include <random>
 #include <string>
 #include <vector>

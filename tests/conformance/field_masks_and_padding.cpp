@@ -122,7 +122,7 @@ TEST_CASE("field: NaN in keys that no row sees") {
     test_case clean = make_case(p, input_family::randn, 125);
     clean.p.mask.window_right = -1;
     clean.p.shard = {used - 32, 0, used, 128};  // the last 32 of `used` queries
-    for_each_engine(clean.p, {.deltas = {"stale", "consistent"}}, [&](const candidate& on) {
+    for_each_engine(clean.p, {}, [&](const candidate& on) {
       const results want = on(clean);
       for (const int where : {1, 2, 3}) {  // K, V, both
         CAPTURE(where);
@@ -132,7 +132,8 @@ TEST_CASE("field: NaN in keys that no row sees") {
         const results r = on(c);
         for (const auto field : {&results::o, &results::dq, &results::dk, &results::dv}) {
           CHECK(all_finite(r.*field));
-          CHECK(relative_error(r.*field, want.*field) < 2e-2);  // in shared blocks a scale may change: NaN has no amax
+          // A NaN has no part in an amax, so that a scale which it shares with others may change.
+          CHECK(relative_error(r.*field, want.*field) < (on.is("tile") || on.is("mx32") ? 2e-2 : 1e-5));
         }
         CHECK(all_zero(tokens(r.dk, c.kv_side(32), used, 128)));
         CHECK(all_zero(tokens(r.dv, c.kv_side(32), used, 128)));

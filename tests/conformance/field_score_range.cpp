@@ -118,7 +118,7 @@ TEST_CASE("field: sink keys, met first or last") {
 TEST_CASE("field: zeros give zeros, not NaN") {
   const octavo::problem p{.h_q = 2, .s_q = 140, .s_kv = 150, .d_qk = 32, .d_v = 32};
   const test_case c = make_case(p, input_family::randn, 115);
-  const auto zeroed = [&](floats test_case::*field, std::int64_t first, std::int64_t last) {
+  const auto zeroed = [&](floats test_case::* field, std::int64_t first, std::int64_t last) {
     test_case x = c;
     const tensor_shape shape = field == &test_case::q || field == &test_case::dout ? c.q_side(32) : c.kv_side(32);
     for_tokens(x.*field, shape, first, std::min(last, shape.s),

@@ -130,7 +130,7 @@ class judge {
 
   /// natural: what the result's norm could be if nothing cancelled. Where R8 cancels to nothing (a row of one key has
   /// no gradient), relative errors mean nothing and the result has to be as small as FP32 makes it.
-  void compare(const char* name, floats results::*field, double natural) {
+  void compare(const char* name, floats results::* field, double natural) {
     const floats &x = got_.*field, &want = r8_.*field;
     if (norm(want) <= 1e-5 * natural) {
       if (!(norm(x) <= 1e-5 * natural)) complain(name, "should vanish; its norm is", norm(x));
@@ -148,7 +148,7 @@ class judge {
     if (!(error <= allowed)) complain(name, "against R8:", error, allowed);
   }
 
-  void compare_stale(const char* name, floats results::*field) {
+  void compare_stale(const char* name, floats results::* field) {
     const double own = distance(r8_.*field, r64_->*field), error = distance(got_.*field, r64_->*field);
     if (!(error >= 0.7 * own && error <= 1.3 * own)) complain(name, "distance to R64, and R8's:", error, own);
   }

@@ -75,7 +75,7 @@ struct planted {
   octavo::backend_entry (*entry)();
 };
 #define OCTAVO_FAULT(name) \
-  planted { #name, &entry_of < octavo_tests::faults::name> }
+  planted { #name, &entry_of<octavo_tests::faults::name> }
 constexpr planted all_faults[] = {
     OCTAVO_FAULT(block_scale_dropped),
     OCTAVO_FAULT(columnwise_read_as_rowwise),

@@ -115,7 +115,7 @@ TEST_CASE("centring by any vector leaves the results what they are") {
   const double lse_moves = distance(exact(shifted).lse, truth.lse);
   for_each_engine(centred.p, {}, [&](const candidate& on) {
     const results without = on(plain), with = on(centred);
-    const auto as_good = [&](floats results::*field) {
+    const auto as_good = [&](floats results::* field) {
       return relative_error(with.*field, truth.*field) < 1.25 * relative_error(without.*field, truth.*field);
     };
     CHECK(as_good(&results::o));

@@ -69,7 +69,6 @@ TEST_CASE("keys in parts: the same key shift for all") {
   octavo::problem p{
       .b = 2, .h_q = 2, .s_q = 60, .s_kv = 200, .mask = {top_left}, .key_centring = octavo::key_centring::given};
   const test_case c = with_shift(p, input_family::key_bias_value_mode, 64);
-  for_each_engine(p, {.recipes = {"token"}, .deltas = {"matched"}}, [&](const candidate& on) {
-    check_split(on, c, {0, 60}, {0, 128, 200});
-  });
+  for_each_engine(p, {.recipes = {"token"}, .deltas = {"matched"}},
+                  [&](const candidate& on) { check_split(on, c, {0, 60}, {0, 128, 200}); });
 }

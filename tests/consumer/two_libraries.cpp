@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two shared libraries of one program, each with its own copy of Octavo for its own instruction set. If the linker merged
-// them, both would report the same vectors.
+// Two shared libraries of one program, each with its own copy of Octavo for its own instruction set. If the linker
+// merged them, both would report the same vectors.
 #include <cmath>
 #include <cstdio>
 #include <string>

@@ -2,10 +2,9 @@
 // The .npy reader on any bytes: it reads, or it throws npy::error. What it read, written and read again, is the same.
 #include "support/npy.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The option parser on any arguments (one per line): it parses, or it throws CLI11's ParseError. What it accepts is in range.
+// The option parser on any arguments (one per line): it parses, or it throws CLI11's ParseError. What it accepts is in
+// range.
 #include "cli/options.hpp"
 
 #include <octavo/engines.hpp>
@@ -49,8 +50,10 @@ void parse(std::vector<std::string> arguments, Check check_options) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   std::vector<std::string> arguments(1);
   for (std::size_t i = 0; i < size; ++i)
-    if (bytes[i] == '\n') arguments.emplace_back();
-    else arguments.back() += static_cast<char>(bytes[i]);
+    if (bytes[i] == '\n')
+      arguments.emplace_back();
+    else
+      arguments.back() += static_cast<char>(bytes[i]);
   // CLI11 takes a vector from its end.
   const std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   parse<cli::attention_options>(reversed, [](const cli::attention_options& o) { check(o.problem); });

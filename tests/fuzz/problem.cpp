@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any problem description: validate and supports answer, with a sentence where the answer is no; a workspace size exists for
-// what is accepted; and what is accepted and small runs, forward and backward, inside its memory.
+// Any problem description: validate and supports answer, with a sentence where the answer is no; a workspace size
+// exists for what is accepted; and what is accepted and small runs, forward and backward, inside its memory.
 #include <octavo/backends/cpu/backend.hpp>
 
 #include <cstdlib>
@@ -88,12 +88,14 @@ std::vector<std::int32_t> offsets_within(std::int64_t documents, std::int64_t to
 
 template <class Config>
 void run(problem p, source& from) {
-  buffer q(p, p.s_q, p.total_q, p.h_q, p.d_qk), k(p, p.s_kv, p.total_kv, p.h_kv, p.d_qk), v(p, p.s_kv, p.total_kv, p.h_kv, p.d_v);
+  buffer q(p, p.s_q, p.total_q, p.h_q, p.d_qk), k(p, p.s_kv, p.total_kv, p.h_kv, p.d_qk),
+      v(p, p.s_kv, p.total_kv, p.h_kv, p.d_v);
   buffer o(p, p.s_q, p.total_q, p.h_q, p.d_v), r = o, dout = o, dq = q, dk = k, dv = v;
   r.t.data = r.bytes.data(), dout.t.data = dout.bytes.data();
   dq.t.data = dq.bytes.data(), dk.t.data = dk.bytes.data(), dv.t.data = dv.bytes.data();
   const std::size_t statistics = static_cast<std::size_t>(p.stat_rows() * p.h_q);
-  std::vector<float> lse(statistics), m(statistics), l(statistics), sink(static_cast<std::size_t>(p.h_q), from.number()), dsink = sink;
+  std::vector<float> lse(statistics), m(statistics), l(statistics),
+      sink(static_cast<std::size_t>(p.h_q), from.number()), dsink = sink;
   std::vector<float> shift(static_cast<std::size_t>(p.b * p.h_kv * p.d_qk), .5f), n = m, sum = m, c = m;
   const auto cu_q = offsets_within(p.b, p.total_q, from), cu_kv = offsets_within(p.b, p.total_kv, from);
   std::vector<char> scratch(workspace_size<Config>(p));

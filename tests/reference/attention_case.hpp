@@ -2,11 +2,12 @@
 // One attention problem with its data, and what the reference makes of it.
 #pragma once
 
+#include <octavo/backends/reference/backend.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
-#include <octavo/backends/reference/backend.hpp>
 #include <random>
 #include <span>
 #include <string>

@@ -204,7 +204,7 @@ TEST_CASE("token magnitudes spread over 2^+-4") {
   fill_normal(c, 22);
   std::mt19937 random(23);
   std::uniform_real_distribution<float> exponent(-4, 4);
-  for (numbers attention_case::*input : {&attention_case::v, &attention_case::dout})
+  for (numbers attention_case::* input : {&attention_case::v, &attention_case::dout})
     for (std::size_t row = 0; row < 512; ++row) {
       const float magnitude = std::exp2(exponent(random));
       for (std::size_t i = row * channels; i < (row + 1) * channels; ++i) (c.*input)[i] *= magnitude;

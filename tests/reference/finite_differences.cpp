@@ -17,7 +17,7 @@ double loss(const attention_case& c) {
 }
 
 /// The derivative of the loss along `direction` in one input, from five points: the error falls with step^4.
-double difference(const attention_case& c, numbers attention_case::*input, const numbers& direction) {
+double difference(const attention_case& c, numbers attention_case::* input, const numbers& direction) {
   constexpr float step = 0.03f;
   const auto at = [&](float t) {
     attention_case moved = c;
@@ -34,7 +34,7 @@ void check_gradients(attention_case c) {
   CHECK(row_sum_ratio(r) < 1e-6);
 
   std::mt19937 random(7);
-  const auto check = [&](const char* name, numbers attention_case::*input, const numbers& gradient) {
+  const auto check = [&](const char* name, numbers attention_case::* input, const numbers& gradient) {
     CAPTURE(name);
     for (int trial = 0; trial < 3; ++trial) {
       // Directions of unit length, so that a step moves scores by much less than 1; the sink's few elements one by one.

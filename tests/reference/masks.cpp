@@ -99,7 +99,7 @@ TEST_CASE("query heads read the kv head of their group") {
   fill_normal(grouped, 4);
   attention_case repeated = grouped;
   repeated.p.h_kv = 4;
-  for (numbers attention_case::*x : {&attention_case::k, &attention_case::v}) {
+  for (numbers attention_case::* x : {&attention_case::k, &attention_case::v}) {
     (repeated.*x).clear();
     for (std::size_t row = 0; row < (grouped.*x).size(); row += 64)
       for (int copy = 0; copy < 2; ++copy)

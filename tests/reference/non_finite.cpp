@@ -26,7 +26,7 @@ constexpr std::size_t at(std::int64_t row, std::int64_t channel) {
 TEST_CASE_TEMPLATE("a non-finite key or value reaches the rows that see it", Recipe, recipe::mx32, recipe::token,
                    recipe::tile, recipe::tensor, recipe::bf16, recipe::exact) {
   for (const float poison : {NAN, INFINITY, -INFINITY})
-    for (numbers attention_case::*input : {&attention_case::k, &attention_case::v}) {
+    for (numbers attention_case::* input : {&attention_case::k, &attention_case::v}) {
       attention_case c = causal();
       (c.*input)[at(bad, 3)] = poison;
       const attention_result r = run<Recipe>(c);
@@ -44,7 +44,7 @@ TEST_CASE_TEMPLATE("a non-finite key or value reaches the rows that see it", Rec
 
 TEST_CASE_TEMPLATE("a non-finite query or dO stays in its row", Delta, delta::stale, delta::matched,
                    delta::consistent) {
-  for (numbers attention_case::*input : {&attention_case::q, &attention_case::dout}) {
+  for (numbers attention_case::* input : {&attention_case::q, &attention_case::dout}) {
     attention_case c = causal();
     (c.*input)[at(bad, 3)] = NAN;
     const attention_result r = run<recipe::mx32, Delta>(c);
@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("recipe token: the future changes no bit of an earlier row", 
   const attention_case c = causal();
   const attention_result r = run<recipe::token, Delta>(c);
   attention_case other = c;
-  for (numbers attention_case::*input :
+  for (numbers attention_case::* input :
        {&attention_case::q, &attention_case::k, &attention_case::v, &attention_case::dout})
     for (std::size_t i = at(bad, 0); i < (other.*input).size(); ++i) (other.*input)[i] *= -1000;
   const attention_result changed = run<recipe::token, Delta>(other);

@@ -40,7 +40,7 @@ inline results as_accurate_as_r8(const candidate& on, const test_case& c, const 
   const octavo::engine* r8_engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
   REQUIRE(r8_engine != nullptr);
   const results r8 = run(*reference, *r8_engine, c);
-  const auto check = [&](const char* name, floats results::*field, const floats& other_factor) {
+  const auto check = [&](const char* name, floats results::* field, const floats& other_factor) {
     CAPTURE(name);
     if (norm(truth.*field) <= 1e-6 * norm(c.dout) * norm(c.v) * norm(other_factor))
       return;  // nothing to be relative to

@@ -4,13 +4,13 @@
 // The engine's layout [b, s, h, d] is the layout [tokens, width] of the rest of the model, so nothing is transposed.
 #pragma once
 
-#include "arm.hpp"
-#include "matrix.hpp"
-
 #include <octavo/numeric/bf16.hpp>
 
 #include <memory>
 #include <vector>
+
+#include "arm.hpp"
+#include "matrix.hpp"
 
 namespace train_lm {
 

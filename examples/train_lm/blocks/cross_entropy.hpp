@@ -2,11 +2,11 @@
 // loss = mean over rows of log sum_c exp(z_c) - z_target.  dz = (softmax(z) - one_hot(target)) / rows.
 #pragma once
 
-#include "matrix.hpp"
-
 #include <cmath>
 #include <cstdint>
 #include <span>
+
+#include "matrix.hpp"
 
 namespace train_lm::cross_entropy {
 

@@ -2,10 +2,10 @@
 // x_i = E[token_i].  dE[t] = sum of dx_i over the tokens i that are t.
 #pragma once
 
-#include "matrix.hpp"
-
 #include <cstdint>
 #include <span>
+
+#include "matrix.hpp"
 
 namespace train_lm::embedding {
 

@@ -4,9 +4,9 @@
 // A rotation is orthogonal, so its backward is the rotation by the opposite angle.
 #pragma once
 
-#include "matrix.hpp"
-
 #include <cmath>
+
+#include "matrix.hpp"
 
 namespace train_lm {
 

@@ -7,8 +7,9 @@
 //     dK += quant(dS)^T Q              dS per key and 128 queries       (forward: S = scale Q K^T)
 //     dQ += quant(dS) K                dS per query and 128 keys
 //
-// dK and dV stay in the tile, so grouped heads need no reduction. dQ is added in FP32 memory; key tiles of one query tile
-// take turns, so the order of the sums, and with it every bit, is fixed. The scale of S enters dQ and dK at the end.
+// dK and dV stay in the tile, so grouped heads need no reduction. dQ is added in FP32 memory; key tiles of one query
+// tile take turns, so the order of the sums, and with it every bit, is fixed. The scale of S enters dQ and dK at the
+// end.
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
@@ -25,9 +26,9 @@ struct backward_kernel {
 
   backward_data<Recipe> data;
   backward_outputs out;
-  float* dq = nullptr;            ///< [b, h_q, s_q, d_qk], before the scale
+  float* dq = nullptr;  ///< [b, h_q, s_q, d_qk], before the scale
   std::int32_t* turns = nullptr;
-  float* row_sum = nullptr;       ///< [b, h_q, s_q] or null
+  float* row_sum = nullptr;  ///< [b, h_q, s_q] or null
   float* l1 = nullptr;
 
   OCTAVO_HD std::int64_t items() const { return data.forward.kv_docs.slots(N) * data.forward.problem.h_kv; }
@@ -55,12 +56,14 @@ struct backward_kernel {
     typename B::template operand<G, side::left, image::columnwise, M, N> ds_columns(ctx, rows, keys);
     typename B::template operand<G, side::left, image::rowwise, M, N> ds_rows(ctx, rows, keys);
     typename B::template accum<M, N> s(ctx, rows, keys), dp(ctx, rows, keys), cap(ctx, rows, keys);
-    typename B::template accum<N, D> dk(ctx, keys, d_qk), dv(ctx, keys, d_v), dk_part(ctx, keys, d_qk), dv_part(ctx, keys, d_v);
+    typename B::template accum<N, D> dk(ctx, keys, d_qk), dv(ctx, keys, d_v), dk_part(ctx, keys, d_qk),
+        dv_part(ctx, keys, d_v);
     typename B::template accum<M, D> dq_part(ctx, rows, d_qk);
-    typename B::template row_vector<M> q_scale(ctx, rows), do_scale(ctx, rows), m(ctx, rows), c(ctx, rows), delta(ctx, rows),
-        weight(ctx, rows), row_descale(ctx, rows), sums(ctx, rows), magnitudes(ctx, rows);
+    typename B::template row_vector<M> q_scale(ctx, rows), do_scale(ctx, rows), m(ctx, rows), c(ctx, rows),
+        delta(ctx, rows), weight(ctx, rows), row_descale(ctx, rows), sums(ctx, rows), magnitudes(ctx, rows);
     typename B::template row_vector<N> key_descale(ctx, keys);
-    typename B::template col_vector<N> k_scale(ctx, keys), v_scale(ctx, keys), v_exponent(ctx, keys), v_reciprocal(ctx, keys);
+    typename B::template col_vector<N> k_scale(ctx, keys), v_scale(ctx, keys), v_exponent(ctx, keys),
+        v_reciprocal(ctx, keys);
 
     const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
     const payload_plane k_plane = d.k_plane(kv_at), v_plane = d.v_plane(kv_at);
@@ -107,7 +110,9 @@ struct backward_kernel {
         B::fill(ctx, dp, 0.0f);
         B::mma(ctx, dp, dout, v);
         finish_dp<B>(ctx, dp, do_scale, v_scale);
-        B::combine(ctx, dp, s, [](float x, float pij, int, int, float ci, float di) { return weighted(pij, (x - ci) - di); }, c, delta);
+        B::combine(
+            ctx, dp, s, [](float x, float pij, int, int, float ci, float di) { return weighted(pij, (x - ci) - di); },
+            c, delta);
         if (row_sum != nullptr || l1 != nullptr) {
           B::load_rows(ctx, sums, rows, [](int) { return 0.0f; });
           B::load_rows(ctx, magnitudes, rows, [](int) { return 0.0f; });
@@ -117,7 +122,9 @@ struct backward_kernel {
         if (p.softcap != 0) B::combine(ctx, dp, cap, [](float x, float y, int, int) { return weighted(x, y); });
 
         // dV and dK: the left operands are quantised along the queries.
-        const auto fold_rows = [](float x, int, int, float scale) { return folds_token_scales<Recipe> ? x * scale : x; };
+        const auto fold_rows = [](float x, int, int, float scale) {
+          return folds_token_scales<Recipe> ? x * scale : x;
+        };
         B::quantize(ctx, p_columns, key_descale, s, fold_rows, do_scale);
         B::fill(ctx, dv_part, 0.0f);
         B::mma(ctx, dv_part, p_columns, dout_columns);
@@ -137,14 +144,18 @@ struct backward_kernel {
 
         float* const row_sum_out = row_sum;
         float* const l1_out = l1;
-        B::in_order(ctx, &turns[(d.q_docs.first_slot(at.document, M) + i0 / M) * p.h_q + h], static_cast<int>(key_tile - visited.first), [&] {
-          B::accumulate(ctx, dq + first_row * p.d_qk, p.d_qk, dq_part, n);
-          if (row_sum_out == nullptr && l1_out == nullptr) return;
-          B::for_rows(ctx, n, [&](int i, float sum, float magnitude) {
-            if (row_sum_out != nullptr) row_sum_out[first_row + i] += sum;
-            if (l1_out != nullptr) l1_out[first_row + i] += magnitude;
-          }, sums, magnitudes);
-        });
+        B::in_order(ctx, &turns[(d.q_docs.first_slot(at.document, M) + i0 / M) * p.h_q + h],
+                    static_cast<int>(key_tile - visited.first), [&] {
+                      B::accumulate(ctx, dq + first_row * p.d_qk, p.d_qk, dq_part, n);
+                      if (row_sum_out == nullptr && l1_out == nullptr) return;
+                      B::for_rows(
+                          ctx, n,
+                          [&](int i, float sum, float magnitude) {
+                            if (row_sum_out != nullptr) row_sum_out[first_row + i] += sum;
+                            if (l1_out != nullptr) l1_out[first_row + i] += magnitude;
+                          },
+                          sums, magnitudes);
+                    });
         B::sync(ctx);
       }
     }
@@ -161,9 +172,12 @@ struct backward_kernel {
                                       const Columns& v_exponent, const Columns& v_reciprocal) {
     if constexpr (Delta::integer_maximum && Delta::reads_o) {
       // consistent: the rounding of the forward again, with V's scale folded in and out as it was there.
-      B::transform(ctx, s, [](float x, int, int, float mi, float wi, float e, float r) {
-        return element::round(p_scale<element> * B::exp2(x - (mi - e))) * r * (wi * (1.0f / p_scale<element>));
-      }, m, weight, v_exponent, v_reciprocal);
+      B::transform(
+          ctx, s,
+          [](float x, int, int, float mi, float wi, float e, float r) {
+            return element::round(p_scale<element> * B::exp2(x - (mi - e))) * r * (wi * (1.0f / p_scale<element>));
+          },
+          m, weight, v_exponent, v_reciprocal);
     } else {
       B::transform(ctx, s, [](float x, int, int, float mi, float wi) { return B::exp2(x - mi) * wi; }, m, weight);
     }
@@ -175,12 +189,14 @@ struct backward_kernel {
   }
 
   template <class Accum, class Rows>
-  OCTAVO_HD static void add_scaled(typename B::context& ctx, Accum& sum, const Accum& part, const Rows& descale, float factor) {
+  OCTAVO_HD static void add_scaled(typename B::context& ctx, Accum& sum, const Accum& part, const Rows& descale,
+                                   float factor) {
     B::combine(ctx, sum, part, [=](float x, float y, int, int, float r) { return x + y * (r * factor); }, descale);
   }
 };
 
-/// Whether the rows of dS over this call's keys may sum to something else than zero: a sink, or keys elsewhere, hold the rest.
+/// Whether the rows of dS over this call's keys may sum to something else than zero: a sink, or keys elsewhere, hold
+/// the rest.
 OCTAVO_HD inline bool rows_keep_a_sum(const problem& p) { return p.sink || p.part_of_keys(); }
 
 /// After the main loop: dQ to its type with the scale of S, the sink's share of the row sums, delta for who asks.
@@ -212,7 +228,8 @@ struct finish_rows_kernel {
         const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
         for (std::int64_t c = 0; c < p.d_qk; ++c) x[c] += scale * u[c] * row_sum[row];
       }
-      write_elements(out.dq, element_offset(out.dq, d.q_docs, tile.document, tile.first + i, h), static_cast<int>(p.d_qk), x);
+      write_elements(out.dq, element_offset(out.dq, d.q_docs, tile.document, tile.first + i, h),
+                     static_cast<int>(p.d_qk), x);
       const float delta = data.rows.shift[row] + data.rows.delta[row];
       if (out.delta != nullptr) out.delta[row] = delta;
       if (out.row_sum != nullptr) out.row_sum[row] = row_sum[row] + sink_gradient(h, row);

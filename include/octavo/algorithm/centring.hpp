@@ -30,7 +30,8 @@ struct key_mean_kernel {
       // A key that is not finite poisons its own scores; the mean must not carry it to all others.
       for (std::int64_t c = 0; c < d; ++c) sum[c] += row[c] - row[c] == 0 ? row[c] : 0.0f;
     }
-    for (std::int64_t c = 0; c < d; ++c) mean[item * d + c] = tokens > 0 ? static_cast<float>(sum[c] / static_cast<double>(tokens)) : 0.0f;
+    for (std::int64_t c = 0; c < d; ++c)
+      mean[item * d + c] = tokens > 0 ? static_cast<float>(sum[c] / static_cast<double>(tokens)) : 0.0f;
   }
 };
 
@@ -58,8 +59,11 @@ struct q_shift_kernel {
     for (int i = 0; i < tile.tokens; ++i) {
       float row[max_channels], sum = 0;
       if (!tail) {
-        if (q) read_elements(q, element_offset(q, data.q_docs, tile.document, tile.first + i, h), d, row);
-        else dequantize_row<Recipe, typename Recipe::element>(data.q_plane(data.head(tile.document, h)), tile.first + i, d, row);
+        if (q)
+          read_elements(q, element_offset(q, data.q_docs, tile.document, tile.first + i, h), d, row);
+        else
+          dequantize_row<Recipe, typename Recipe::element>(data.q_plane(data.head(tile.document, h)), tile.first + i, d,
+                                                           row);
         for (int c = 0; c < d; ++c) sum += row[c] * u[c];
       }
       q_shift[data.statistic(tile.document, h, tile.first + i)] = sum * scale;

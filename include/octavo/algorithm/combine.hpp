@@ -3,7 +3,8 @@
 //
 //     l = sum_r w_r      O = sum_r w_r O_r / l      LSE = log sum_r exp(LSE_r)
 //
-// l is the normaliser that O_r was divided by, so w_r / l is the right weight of a part, whatever rounding P went through.
+// l is the normaliser that O_r was divided by, so w_r / l is the right weight of a part, whatever rounding P went
+// through.
 #pragma once
 
 #include <octavo/algorithm/pass_data.hpp>

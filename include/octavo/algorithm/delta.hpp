@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The delta policies: which P the backward uses and what delta_i it subtracts from dP in dS_ij = P_ij (dP_ij - delta_i).
+// The delta policies: which P the backward uses and what delta_i it subtracts from dP in dS_ij = P_ij (dP_ij -
+// delta_i).
 //
 // Softmax does not change when a row of S is shifted, so sum_j dS_ij = 0. That holds in low precision only if delta is
 // made of the very P and dP that it is subtracted from:
@@ -9,7 +10,8 @@
 //     matched      2^(s-M)/n, unrounded       sum_j 2^(s-M) dP_ij / n_i, n_i = sum 2^(s-M) no        S and dP once more
 //     consistent   the forward's rounded P/l  dO^_i . O_i                                  yes       none
 //
-// stale is what FlashAttention does and the baseline here. matched is the default. consistent needs power-of-two scales.
+// stale is what FlashAttention does and the baseline here. matched is the default. consistent needs power-of-two
+// scales.
 #pragma once
 
 #include <octavo/config.hpp>
@@ -20,7 +22,8 @@ namespace delta {
 
 struct stale {
   static constexpr const char* name = "stale";
-  static constexpr bool integer_maximum = false;  ///< the forward's M is the true running maximum, its l sums unrounded P
+  static constexpr bool integer_maximum =
+      false;  ///< the forward's M is the true running maximum, its l sums unrounded P
   static constexpr bool reads_o = true;
 };
 struct matched {

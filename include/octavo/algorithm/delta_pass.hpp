@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the backward needs per row before its main loop: M, the reciprocal weight of the row's sum, and delta.
 //
-//     matched      n_i = sum_j 2^(s_ij - M_i)    sum_i = sum_j 2^(s_ij - M_i) (dP_ij - c_i)    delta_i - c_i = sum_i / n_i
-//     stale        delta_i = dO_i . O_i, dO as given             weight 1 / l_i
-//     consistent   delta_i = dO^_i . (O_i [+ R_i])               weight 1 / l_i
+//     matched      n_i = sum_j 2^(s_ij - M_i)    sum_i = sum_j 2^(s_ij - M_i) (dP_ij - c_i)    delta_i - c_i = sum_i /
+//     n_i stale        delta_i = dO_i . O_i, dO as given             weight 1 / l_i consistent   delta_i = dO^_i . (O_i
+//     [+ R_i])               weight 1 / l_i
 //
 // delta is kept as the pair (c_i, delta_i - c_i): where V has a common mode, dP and delta are both large, and their
 // difference, formed as (dP - c) - (delta - c), keeps the digits that a difference of the large numbers would lose.
@@ -71,12 +71,13 @@ struct delta_sums_kernel {
     typename B::template operand<G, side::left, image::rowwise, M, D> dout(ctx, rows, d_v);
     typename B::template operand<E, side::right, image::rowwise, N, D> k(ctx, keys, d_qk), v(ctx, keys, d_v);
     typename B::template accum<M, N> s(ctx, rows, keys), dp(ctx, rows, keys);
-    typename B::template row_vector<M> q_scale(ctx, rows), do_scale(ctx, rows), m(ctx, rows), c(ctx, rows), mean(ctx, rows),
-        n_sum(ctx, rows), dp_sum(ctx, rows);
+    typename B::template row_vector<M> q_scale(ctx, rows), do_scale(ctx, rows), m(ctx, rows), c(ctx, rows),
+        mean(ctx, rows), n_sum(ctx, rows), dp_sum(ctx, rows);
     typename B::template col_vector<N> k_scale(ctx, keys), v_scale(ctx, keys);
 
     const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
-    const payload_plane q_plane = d.q_plane(at), k_plane = d.k_plane(at), v_plane = d.v_plane(at), do_plane = data.dout_plane(at);
+    const payload_plane q_plane = d.q_plane(at), k_plane = d.k_plane(at), v_plane = d.v_plane(at),
+                        do_plane = data.dout_plane(at);
     const std::int64_t first_row = d.statistic(at.document, h, tile.first);
     const float* shift_in = given_shift;
     const float* m_in = data.m;
@@ -112,9 +113,10 @@ struct delta_sums_kernel {
       if (given_shift == nullptr && ranges.row(tile.first + tile.tokens - 1).first >= j0) {
         B::load_rows(ctx, mean, rows, [](int) { return 0.0f; });
         B::row_sum(ctx, mean, dp, [mask](float x, int i, int j) { return mask.allowed(i, j) ? x : 0.0f; });
-        B::transform_rows(ctx, c, [mask](float x, int i, float sum) {
-          return mask.begins(i) ? sum / static_cast<float>(mask.count(i)) : x;
-        }, mean);
+        B::transform_rows(
+            ctx, c,
+            [mask](float x, int i, float sum) { return mask.begins(i) ? sum / static_cast<float>(mask.count(i)) : x; },
+            mean);
       }
       B::transform(ctx, s, [](float x, int, int, float mi) { return B::exp2(x - mi); }, m);
       B::row_sum(ctx, n_sum, s, [](float x, int, int) { return x; });
@@ -124,17 +126,21 @@ struct delta_sums_kernel {
     }
     const delta_outputs to = sums;
     float* const shift_out = shift;
-    B::for_rows(ctx, tile.tokens, [&](int i, float ni, float si, float mi, float ci) {
-      // The sink is one more column with dP = 0.
-      const float sink = sink_weight<B>(d.sink_log2(h, first_row + i), mi);
-      to.n[first_row + i] = ni + sink;
-      to.sum[first_row + i] = si - weighted(sink, ci);
-      if (shift_out != nullptr) shift_out[first_row + i] = ci;
-    }, n_sum, dp_sum, m, c);
+    B::for_rows(
+        ctx, tile.tokens,
+        [&](int i, float ni, float si, float mi, float ci) {
+          // The sink is one more column with dP = 0.
+          const float sink = sink_weight<B>(d.sink_log2(h, first_row + i), mi);
+          to.n[first_row + i] = ni + sink;
+          to.sum[first_row + i] = si - weighted(sink, ci);
+          if (shift_out != nullptr) shift_out[first_row + i] = ci;
+        },
+        n_sum, dp_sum, m, c);
   }
 };
 
-/// The row terms from the sums of the matched delta (over all keys), or from O; and cleared accumulators for the main loop.
+/// The row terms from the sums of the matched delta (over all keys), or from O; and cleared accumulators for the main
+/// loop.
 template <class B, class Recipe, class Delta>
 struct row_terms_kernel {
   static constexpr int M = B::tile_q;

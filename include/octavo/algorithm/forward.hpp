@@ -4,9 +4,9 @@
 //     s = Q K^T, scaled and masked        M' = max(M, max_j s)        a = 2^(M - M')
 //     P^ = round(2^8 2^(s - M'))          l = a l + sum_j P^           O = a O + P^ V
 //
-// Invariant after each key tile: O and l are the sums over the keys seen so far, relative to 2^M. The product of each key
-// tile starts from zero and is added in FP32 (tile_kv <= 128 keys), so a unit that truncates its accumulator loses nothing
-// to long rows.
+// Invariant after each key tile: O and l are the sums over the keys seen so far, relative to 2^M. The product of each
+// key tile starts from zero and is added in FP32 (tile_kv <= 128 keys), so a unit that truncates its accumulator loses
+// nothing to long rows.
 #pragma once
 
 #include <octavo/algorithm/pass_data.hpp>
@@ -41,7 +41,8 @@ struct forward_kernel {
     typename B::template operand<O, side::left, image::rowwise, M, N> p8(ctx, rows, keys);
     typename B::template accum<M, N> s(ctx, rows, keys);
     typename B::template accum<M, D> o(ctx, rows, d_v), pv(ctx, rows, d_v);
-    typename B::template row_vector<M> q_scale(ctx, rows), maximum(ctx, rows), m(ctx, rows), alpha(ctx, rows), l(ctx, rows);
+    typename B::template row_vector<M> q_scale(ctx, rows), maximum(ctx, rows), m(ctx, rows), alpha(ctx, rows),
+        l(ctx, rows);
     typename B::template col_vector<N> k_scale(ctx, keys), v_exponent(ctx, keys), v_reciprocal(ctx, keys);
 
     const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
@@ -71,13 +72,18 @@ struct forward_kernel {
       // The running maximum, and what it does to the sums so far.
       B::row_max(ctx, maximum, s, [](float x, int, int, float e) { return x + e; }, v_exponent);
       // Nothing summed yet: nothing to rescale (and the exponent, from M = 0, could be anything).
-      B::transform_rows(ctx, alpha, [](float, int, float max, float m_old, float sum) {
-        return sum == 0 ? 0.0f : B::exp2(m_old - shared_exponent<Delta>(max));
-      }, maximum, m, l);
+      B::transform_rows(
+          ctx, alpha,
+          [](float, int, float max, float m_old, float sum) {
+            return sum == 0 ? 0.0f : B::exp2(m_old - shared_exponent<Delta>(max));
+          },
+          maximum, m, l);
       B::transform_rows(ctx, m, [](float, int, float max) { return shared_exponent<Delta>(max); }, maximum);
 
       // P in units of 1 / p_scale, with the fold; then rounded.
-      B::transform(ctx, s, [](float x, int, int, float mi, float e) { return p_scale<E> * B::exp2(x - (mi - e)); }, m, v_exponent);
+      B::transform(
+          ctx, s, [](float x, int, int, float mi, float e) { return p_scale<E> * B::exp2(x - (mi - e)); }, m,
+          v_exponent);
       B::transform_rows(ctx, l, [](float x, int, float a) { return x * a; }, alpha);
       const auto unfolded = [](float x, int, int, float r) { return x * r; };
       if constexpr (!Delta::integer_maximum) B::row_sum(ctx, l, s, unfolded, v_reciprocal);
@@ -96,7 +102,8 @@ struct forward_kernel {
 
  private:
   template <class Q, class Rows>
-  OCTAVO_HD void load_queries(typename B::context& ctx, Q& q, Rows& q_scale, const head_of_document& at, const token_tile& tile) const {
+  OCTAVO_HD void load_queries(typename B::context& ctx, Q& q, Rows& q_scale, const head_of_document& at,
+                              const token_tile& tile) const {
     const payload_plane plane = data.q_plane(at);
     const int tokens = data.payload_tokens(at.q, tile);
     B::load(ctx, q, plane, tile.first, tokens);
@@ -105,28 +112,37 @@ struct forward_kernel {
 
   /// O / l, LSE, M and l. The sink joins the sum here: it takes no part in M.
   template <class Accum, class Rows>
-  OCTAVO_HD void finish(typename B::context& ctx, const head_of_document& at, const token_tile& tile, Accum& o, Rows& m, Rows& l) const {
+  OCTAVO_HD void finish(typename B::context& ctx, const head_of_document& at, const token_tile& tile, Accum& o, Rows& m,
+                        Rows& l) const {
     const std::int64_t first = data.statistic(at.document, at.h_q, tile.first);
     const pass_data<Recipe>& d = data;
     const forward_outputs& to = out;
     B::transform_rows(ctx, l, [](float x, int) { return x * (1.0f / p_scale<E>); });
-    B::for_rows(ctx, tile.tokens, [&](int i, float mi, float li) {
-      const std::int64_t row = first + i;
-      const float shift = d.q_shift != nullptr ? d.q_shift[row] : 0.0f;
-      if (to.lse != nullptr) to.lse[row] = log_sum_exp(mi, li, d.sink_log2(at.h_q, row)) + shift;
-      if (to.m != nullptr) to.m[row] = mi;
-    }, m, l);
-    B::transform_rows(ctx, l, [&](float x, int i, float mi) { return x + sink_weight<B>(d.sink_log2(at.h_q, first + i), mi); }, m);
-    B::for_rows(ctx, tile.tokens, [&](int i, float li) {
-      if (to.l != nullptr) to.l[first + i] = li;
-    }, l);
+    B::for_rows(
+        ctx, tile.tokens,
+        [&](int i, float mi, float li) {
+          const std::int64_t row = first + i;
+          const float shift = d.q_shift != nullptr ? d.q_shift[row] : 0.0f;
+          if (to.lse != nullptr) to.lse[row] = log_sum_exp(mi, li, d.sink_log2(at.h_q, row)) + shift;
+          if (to.m != nullptr) to.m[row] = mi;
+        },
+        m, l);
+    B::transform_rows(
+        ctx, l, [&](float x, int i, float mi) { return x + sink_weight<B>(d.sink_log2(at.h_q, first + i), mi); }, m);
+    B::for_rows(
+        ctx, tile.tokens,
+        [&](int i, float li) {
+          if (to.l != nullptr) to.l[first + i] = li;
+        },
+        l);
     B::transform_rows(ctx, l, [](float x, int) { return reciprocal_or_zero(x) * (1.0f / p_scale<E>); });
     B::transform(ctx, o, [](float x, int, int, float r) { return x * r; }, l);
     B::store(ctx, out.o, element_offset(out.o, d.q_docs, tile.document, tile.first, at.h_q), o, tile.tokens);
     if (d.problem.o_residual) {
       const dtype type = out.o.type;
       B::transform(ctx, o, [type](float x, int, int) { return x - round_to(type, x); });
-      B::store(ctx, out.o_residual, element_offset(out.o_residual, d.q_docs, tile.document, tile.first, at.h_q), o, tile.tokens);
+      B::store(ctx, out.o_residual, element_offset(out.o_residual, d.q_docs, tile.document, tile.first, at.h_q), o,
+               tile.tokens);
     }
   }
 };

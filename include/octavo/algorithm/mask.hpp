@@ -45,8 +45,8 @@ class key_ranges {
   std::int64_t s_q_, s_kv_, position_, left_, right_;
 };
 
-/// The mask of one tile of rows x keys scores whose first pair is (i0, j0); the coordinates it takes are the tile's own.
-/// Rows and keys beyond the document's last are not allowed.
+/// The mask of one tile of rows x keys scores whose first pair is (i0, j0); the coordinates it takes are the tile's
+/// own. Rows and keys beyond the document's last are not allowed.
 class tile_mask {
  public:
   OCTAVO_HD tile_mask(const key_ranges& ranges, std::int64_t i0, std::int64_t j0, int rows, int keys)

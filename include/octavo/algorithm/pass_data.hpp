@@ -16,8 +16,8 @@ OCTAVO_BEGIN_NAMESPACE
 template <class Recipe, class E>
 using operand_element = std::conditional_t<Recipe::scale_per == recipe::granularity::block32, block_scaled<E>, E>;
 
-/// `token`: a key's scale is folded into P or dS before they are quantised, so no scale of a row depends on a later row.
-/// For the others the scale of a key tile is one number, applied to the tile's product.
+/// `token`: a key's scale is folded into P or dS before they are quantised, so no scale of a row depends on a later
+/// row. For the others the scale of a key tile is one number, applied to the tile's product.
 template <class Recipe>
 inline constexpr bool folds_token_scales = Recipe::scale_per == recipe::granularity::token;
 
@@ -32,8 +32,9 @@ struct pass_data {
   octavo::problem problem;
   documents q_docs, kv_docs;
   const_quantized q, k, v;
-  const float* sink = nullptr;     ///< [h_q]
-  const float* q_shift = nullptr;  ///< [b, h_q, s_q] scale * q_i . u: what centring the keys took from the scores of row i
+  const float* sink = nullptr;  ///< [h_q]
+  const float* q_shift =
+      nullptr;  ///< [b, h_q, s_q] scale * q_i . u: what centring the keys took from the scores of row i
 
   OCTAVO_HD head_of_document head(std::int64_t document, std::int64_t h_q) const {
     // The tail of one side pairs with nothing on the other.
@@ -43,7 +44,9 @@ struct pass_data {
     return at;
   }
   /// Tokens of a tile that have a payload: none in the tail, whose rows get their zeros without being read.
-  OCTAVO_HD static int payload_tokens(const token_run& run, const token_tile& tile) { return run.length == 0 ? 0 : tile.tokens; }
+  OCTAVO_HD static int payload_tokens(const token_run& run, const token_tile& tile) {
+    return run.length == 0 ? 0 : tile.tokens;
+  }
   OCTAVO_HD key_ranges ranges(const head_of_document& at) const { return {problem, at.q.length, at.kv.length}; }
 
   OCTAVO_HD payload_plane q_plane(const head_of_document& at) const {
@@ -66,20 +69,21 @@ struct pass_data {
   }
 };
 
-/// Applies scale, softcap and mask to a tile of raw products: log2 scores, -inf where the mask forbids. Used by the forward,
-/// the delta pass and the backward alike, so that the three see the same scores to the last bit.
+/// Applies scale, softcap and mask to a tile of raw products: log2 scores, -inf where the mask forbids. Used by the
+/// forward, the delta pass and the backward alike, so that the three see the same scores to the last bit.
 template <class B, class Accum, class Rows, class Columns>
 OCTAVO_HD void finish_scores(typename B::context& ctx, Accum& s, const score_map<B>& map, const tile_mask& mask,
                              const Rows& q_scale, const Columns& k_scale) {
   B::transform(ctx, s, [map](float x, int, int, float qs, float ks) { return map.score(x, qs, ks); }, q_scale, k_scale);
   if (map.softcap != 0) B::transform(ctx, s, [map](float x, int, int) { return map.capped(x); });
-  if (!mask.full()) B::transform(ctx, s, [mask](float x, int i, int j) { return mask.allowed(i, j) ? x : minus_infinity; });
+  if (!mask.full())
+    B::transform(ctx, s, [mask](float x, int i, int j) { return mask.allowed(i, j) ? x : minus_infinity; });
 }
 
 /// log2 sv_j and 1 / sv_j of a key tile where V's scales are folded into P; 0 and 1 where they are not.
 template <class B, class Recipe, class Columns>
-OCTAVO_HD void load_fold(typename B::context& ctx, Columns& exponent, Columns& reciprocal, const payload_plane& v, std::int64_t j0,
-                         int n) {
+OCTAVO_HD void load_fold(typename B::context& ctx, Columns& exponent, Columns& reciprocal, const payload_plane& v,
+                         std::int64_t j0, int n) {
   if constexpr (folds_token_scales<Recipe>) {
     const std::uint8_t* scales = static_cast<const std::uint8_t*>(v.scales) + j0;
     B::load_rows(ctx, exponent, n, [=](int j) { return static_cast<float>(e8m0{scales[j]}.exponent()); });

@@ -62,7 +62,8 @@ struct generic_backward {
     scratch = memory.take<std::uint8_t>(static_cast<std::int64_t>(B::scratch_bytes(p)));
     if (!main) return;
     const std::int64_t statistics = p.stat_rows() * p.h_q;
-    for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift, &row_sum}) *x = memory.take<float>(statistics);
+    for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift, &row_sum})
+      *x = memory.take<float>(statistics);
     dq = memory.take<float>(statistics * p.d_qk);
     turns = memory.take<std::int32_t>(dout.at.docs.slots(B::tile_q) * p.h_q);
   }
@@ -70,9 +71,12 @@ struct generic_backward {
     qkv.run(on, p, in);
     dout.run(on);
   }
-  backward_data<R> data(const problem& p, const backward_inputs& in) const { return {qkv.data(p, in), dout.payload(), in.m, rows}; }
+  backward_data<R> data(const problem& p, const backward_inputs& in) const {
+    return {qkv.data(p, in), dout.payload(), in.m, rows};
+  }
 
-  status run_delta(typename B::queue& queue, const problem& p, const backward_inputs& in, const delta_outputs& out) const {
+  status run_delta(typename B::queue& queue, const problem& p, const backward_inputs& in,
+                   const delta_outputs& out) const {
     launcher<B> on(queue, p, scratch);
     quantise(on, p, in);
     on.run(delta_sums_kernel<B, R>{data(p, in), in.delta_shift, out, nullptr});
@@ -82,8 +86,8 @@ struct generic_backward {
     launcher<B> on(queue, p, scratch);
     quantise(on, p, in);
     const backward_data<R> d = data(p, in);
-    row_terms_kernel<B, R, D> terms{d, shift, sums, in.dout, in.o, p.o_residual ? in.o_residual : const_tensor{}, in.l, dq, turns,
-                                    row_sum, out.l1};
+    row_terms_kernel<B, R, D> terms{d,    shift, sums,  in.dout, in.o,  p.o_residual ? in.o_residual : const_tensor{},
+                                    in.l, dq,    turns, row_sum, out.l1};
     if (p.delta_halves) {
       terms.shift = in.delta_shift;
       terms.sums = {const_cast<float*>(in.delta_n), const_cast<float*>(in.delta_sum)};
@@ -107,9 +111,9 @@ struct generic_passes {
   /// Everything that the generic loops compute.
   template <class Config>
   static constexpr feature_set features() {
-    feature_set all = feature::causal | feature::causal_bottom_right | feature::window | feature::softcap | feature::sink |
-                      feature::packed | feature::grouped_queries | feature::key_centring | feature::o_residual |
-                      feature::shard | feature::deterministic;
+    feature_set all = feature::causal | feature::causal_bottom_right | feature::window | feature::softcap |
+                      feature::sink | feature::packed | feature::grouped_queries | feature::key_centring |
+                      feature::o_residual | feature::shard | feature::deterministic;
     if constexpr (recipe::is_fp8<typename Config::recipe>) all |= feature::save_payloads | feature::payload_inputs;
     if constexpr (std::is_same_v<typename Config::delta, delta::matched>) all |= feature::delta_halves;
     return all;
@@ -131,18 +135,23 @@ struct generic_passes {
       return count.used();
     };
     switch (which) {
-      case pass::forward: return forward();
-      case pass::backward: return backward(true);
-      case pass::delta: return backward(false);
-      case pass::combine: return 0;
-      case pass::all: break;
+      case pass::forward:
+        return forward();
+      case pass::backward:
+        return backward(true);
+      case pass::delta:
+        return backward(false);
+      case pass::combine:
+        return 0;
+      case pass::all:
+        break;
     }
     const std::size_t f = forward(), b = backward(true);
     return f > b ? f : b;
   }
   template <class Config>
-  static status forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out,
-                        const workspace& scratch) {
+  static status forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in,
+                        const forward_outputs& out, const workspace& scratch) {
     detail::carver memory(scratch.data);
     detail::generic_forward<Config> pass;
     pass.carve(memory, p, in, out);
@@ -157,16 +166,16 @@ struct generic_passes {
     return pass.run(queue, p, in, out);
   }
   template <class Config>
-  static status delta_sums(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in, const delta_outputs& out,
-                           const workspace& scratch) {
+  static status delta_sums(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
+                           const delta_outputs& out, const workspace& scratch) {
     detail::carver memory(scratch.data);
     detail::generic_backward<Config> pass;
     pass.carve(memory, p, in, {}, false);
     return pass.run_delta(queue, p, in, out);
   }
   template <class Config>
-  static status combine_parts(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts, int count,
-                        const forward_outputs& out, const workspace&) {
+  static status combine_parts(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts,
+                              int count, const forward_outputs& out, const workspace&) {
     using B = typename Config::backend;
     detail::launcher<B> on(queue, p, nullptr);
     // Rows are independent, so packed documents are one long one here and need no offsets.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every pass begins with, host side: carve the caller's workspace, and bring Q, K, V (and dO) into the form that the
-// loops read: payloads and scales, with the keys centred where that is asked.
+// What every pass begins with, host side: carve the caller's workspace, and bring Q, K, V (and dO) into the form that
+// the loops read: payloads and scales, with the keys centred where that is asked.
 #pragma once
 
 #include <octavo/algorithm/centring.hpp>
@@ -9,8 +9,8 @@ OCTAVO_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Hands out parts of the workspace, each on a cache line of its own; over a null base it only counts. One code for the size
-/// and for the layout. The caller's memory may start anywhere: `alignment` bytes are counted for that.
+/// Hands out parts of the workspace, each on a cache line of its own; over a null base it only counts. One code for the
+/// size and for the layout. The caller's memory may start anywhere: `alignment` bytes are counted for that.
 class carver {
  public:
   static constexpr std::size_t alignment = 64;
@@ -43,7 +43,8 @@ class launcher {
   launcher& run(const Kernel& kernel) {
     if (!status_.ok()) return *this;
     if constexpr (requires { B::trace(Kernel::name); }) B::trace(Kernel::name);
-    if (const std::int64_t items = kernel.items(); items > 0) status_ = B::launch(queue_, problem_, scratch_, items, kernel);
+    if (const std::int64_t items = kernel.items(); items > 0)
+      status_ = B::launch(queue_, problem_, scratch_, items, kernel);
     return *this;
   }
   octavo::status status() const { return status_; }
@@ -85,8 +86,8 @@ struct quantised_input {
 
   static constexpr dtype payload_type = dtype_of<E>::value;
 
-  /// save: the caller's memory for a payload to keep, or an absent one. (The size is asked for without it, and so may be
-  /// larger than what is used.)
+  /// save: the caller's memory for a payload to keep, or an absent one. (The size is asked for without it, and so may
+  /// be larger than what is used.)
   void carve(carver& memory, const problem& p, bool shifted, const quantized& save) {
     in_place = !recipe::is_fp8<Recipe> && p.element == dtype::bf16 && !shifted;
     if (given || in_place) return;
@@ -96,8 +97,8 @@ struct quantised_input {
     }
     const std::int64_t elements = at.docs.rows() * at.heads * at.d;
     const auto image = [&] {
-      return contiguous(static_cast<void*>(memory.take<E>(elements)), payload_type, at.docs.packed ? at.docs.total : at.docs.length,
-                        at.heads, at.d);
+      return contiguous(static_cast<void*>(memory.take<E>(elements)), payload_type,
+                        at.docs.packed ? at.docs.total : at.docs.length, at.heads, at.d);
     };
     made.rowwise = image();
     made.rowwise_scale = memory.take<std::uint8_t>(at.rowwise_count() * static_cast<std::int64_t>(at.scale_bytes));

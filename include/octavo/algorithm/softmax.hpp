@@ -6,10 +6,10 @@
 //     l_i   = sum_j P^_ij  (+ 2^(sink - M_i))                  of rounded values
 //     O_i   = sum_j P^_ij V_j / l_i,   LSE_i = ln 2 * (M_i + log2 l_i)
 //
-// Because M is an integer and every scale a power of two, P^ has the same mantissa whatever the running maximum was at the
-// time: the result has no tile size in it, and a backward can reproduce P^. (The policy `stale` keeps the true maximum and
-// the unrounded sum, as other libraries do.) Where a token's scale sv_j is folded into P, M_i = ceil(max_j (s_ij + log2 sv_j)),
-// P^ is rounded after the fold, and l sums P^_ij / sv_j.
+// Because M is an integer and every scale a power of two, P^ has the same mantissa whatever the running maximum was at
+// the time: the result has no tile size in it, and a backward can reproduce P^. (The policy `stale` keeps the true
+// maximum and the unrounded sum, as other libraries do.) Where a token's scale sv_j is folded into P, M_i = ceil(max_j
+// (s_ij + log2 sv_j)), P^ is rounded after the fold, and l sums P^_ij / sv_j.
 #pragma once
 
 #include <octavo/algorithm/delta.hpp>
@@ -24,8 +24,8 @@ inline constexpr float log2_e = 1.44269504088896340736f;
 inline constexpr float ln_2 = 0.69314718055994530942f;
 inline constexpr float minus_infinity = -detail::float_infinity();
 
-/// The static scale of the forward's P, the largest power of two that E represents: P <= 1 then uses the most of E's range
-/// without saturating, and its rounding needs no maximum over keys. 2^8 for E4M3 (max 448); BF16 needs none.
+/// The static scale of the forward's P, the largest power of two that E represents: P <= 1 then uses the most of E's
+/// range without saturating, and its rounding needs no maximum over keys. 2^8 for E4M3 (max 448); BF16 needs none.
 template <class E>
 inline constexpr float p_scale = 256.0f;
 template <>
@@ -46,8 +46,8 @@ OCTAVO_HD inline float weighted(float weight, float x) { return weight == 0 ? 0.
 /// The reciprocal of a row's sum; 0 for a row without weight.
 OCTAVO_HD inline float reciprocal_or_zero(float sum) { return sum == 0 ? 0.0f : 1.0f / sum; }
 
-/// The sink's term relative to M. Its exponent is held at 2^100, where every key's share has long vanished from FP32, so that
-/// no sum becomes infinite: a sink above all scores by more (even +inf) means O = 0 and no gradient.
+/// The sink's term relative to M. Its exponent is held at 100, so that no sum becomes infinite: a sink above all scores
+/// by more (even +inf) leaves O and gradients at 2^-100 of the values, where their true size is smaller still.
 template <class B>
 OCTAVO_HD float sink_weight(float sink_log2, float m) {
   if (sink_log2 == minus_infinity) return 0;
@@ -55,8 +55,8 @@ OCTAVO_HD float sink_weight(float sink_log2, float m) {
   return B::exp2(exponent > 100.0f ? 100.0f : exponent);
 }
 
-/// LSE from the sum over keys and the sink's logit in log2 units (-inf: none). Formed so that a sink far above every score
-/// does not overflow.
+/// LSE from the sum over keys and the sink's logit in log2 units (-inf: none). Formed so that a sink far above every
+/// score does not overflow.
 OCTAVO_HD inline float log_sum_exp(float m, float key_sum, float sink_log2) {
   const float keys = key_sum == 0 ? minus_infinity : m + std::log2(key_sum);
   const float high = keys > sink_log2 || keys != keys ? keys : sink_log2;
@@ -68,15 +68,19 @@ OCTAVO_HD inline float log_sum_exp(float m, float key_sum, float sink_log2) {
 /// How a raw product q_i . k_j of payloads becomes a score in log2 units.
 template <class B>
 struct score_map {
-  float scale_log2;     ///< softmax_scale * log2(e)
-  float softcap;        ///< 0: none
-  float cap_log2;       ///< softcap * log2(e)
+  float scale_log2;  ///< softmax_scale * log2(e)
+  float softcap;     ///< 0: none
+  float cap_log2;    ///< softcap * log2(e)
   float softmax_scale;
 
-  OCTAVO_HD static score_map of(float scale, float softcap) { return {scale * log2_e, softcap, softcap * log2_e, scale}; }
+  OCTAVO_HD static score_map of(float scale, float softcap) {
+    return {scale * log2_e, softcap, softcap * log2_e, scale};
+  }
 
   /// s, before the mask. descale: the scales of the two tokens.
-  OCTAVO_HD float score(float product, float q_scale, float k_scale) const { return product * (scale_log2 * q_scale) * k_scale; }
+  OCTAVO_HD float score(float product, float q_scale, float k_scale) const {
+    return product * (scale_log2 * q_scale) * k_scale;
+  }
   OCTAVO_HD float capped(float s) const { return cap_log2 * B::tanh(s / cap_log2); }
   /// d(capped score) / d(score), from the capped score.
   OCTAVO_HD float cap_derivative(float s) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seam: what a backend provides so that the loops of algorithm/ run on it. backends/README.md is the prose of it.
 //
-// The algorithm never asks which thread owns an element. It hands the backend functions of (value, i, j, values of row i,
-// values of column j) and names the operands of each product by side and image.
+// The algorithm never asks which thread owns an element. It hands the backend functions of (value, i, j, values of row
+// i, values of column j) and names the operands of each product by side and image.
 #pragma once
 
 #include <octavo/numeric/e4m3.hpp>
@@ -17,8 +17,8 @@ OCTAVO_BEGIN_NAMESPACE
 /// On which side of a product an operand stands.
 enum class side { left, right };
 
-/// The direction in which the elements of one scale are consecutive, which is the contracted direction. An operand is kept
-/// as its tensor is, rows of tokens (or of queries, for P and dS):
+/// The direction in which the elements of one scale are consecutive, which is the contracted direction. An operand is
+/// kept as its tensor is, rows of tokens (or of queries, for P and dS):
 ///
 ///     S  = Q K^T, dP = dO V^T     left rowwise    right rowwise       (both contract d)
 ///     O  = P V,   dQ = dS K       left rowwise    right columnwise    (both contract keys)
@@ -69,17 +69,20 @@ concept HasTypes = requires {
   { B::tanh(1.0f) } -> std::same_as<float>;
 };
 template <class B>
-concept HasLoad = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::q& q, payload_plane const& x) {
-  B::load(c, q, x, std::int64_t{}, 1);  // tokens [first, first + n) of a plane; zero beyond n
-};
+concept HasLoad =
+    requires(typename detail::probe<B>::context& c, typename detail::probe<B>::q& q, payload_plane const& x) {
+      B::load(c, q, x, std::int64_t{}, 1);  // tokens [first, first + n) of a plane; zero beyond n
+    };
 template <class B>
-concept HasStore = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::output& o, tensor const& t) {
-  B::store(c, t, std::int64_t{}, o, 1);  // n rows to a tensor from an element offset on, rounded to its type
-};
+concept HasStore =
+    requires(typename detail::probe<B>::context& c, typename detail::probe<B>::output& o, tensor const& t) {
+      B::store(c, t, std::int64_t{}, o, 1);  // n rows to a tensor from an element offset on, rounded to its type
+    };
 template <class B>
-concept HasAccumulate = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::output& o, float* p) {
-  B::accumulate(c, p, std::int64_t{}, o, 1);  // += n rows in FP32 memory with a row stride
-};
+concept HasAccumulate =
+    requires(typename detail::probe<B>::context& c, typename detail::probe<B>::output& o, float* p) {
+      B::accumulate(c, p, std::int64_t{}, o, 1);  // += n rows in FP32 memory with a row stride
+    };
 template <class B>
 concept HasInOrder = requires(typename detail::probe<B>::context& c, std::int32_t* turn) {
   B::in_order(c, turn, 0, [] {});  // runs f when *turn has reached the number, then raises it: a fixed order of sums
@@ -87,9 +90,9 @@ concept HasInOrder = requires(typename detail::probe<B>::context& c, std::int32_
 template <class B>
 concept HasMma = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::scores& s,
                           typename detail::probe<B>::output& o, typename detail::probe<B>::gradient& g,
-                          typename detail::probe<B>::q& q, typename detail::probe<B>::k& k, typename detail::probe<B>::v& v,
-                          typename detail::probe<B>::p& p, typename detail::probe<B>::p_columns& pc,
-                          typename detail::probe<B>::dout& dout) {
+                          typename detail::probe<B>::q& q, typename detail::probe<B>::k& k,
+                          typename detail::probe<B>::v& v, typename detail::probe<B>::p& p,
+                          typename detail::probe<B>::p_columns& pc, typename detail::probe<B>::dout& dout) {
   B::mma(c, s, q, k);  // accum += left * right, the form named by the two images
   B::mma(c, o, p, v);
   B::mma(c, g, pc, dout);
@@ -111,7 +114,7 @@ template <class B>
 concept HasTransform = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::scores& s,
                                 typename detail::probe<B>::rows& r, typename detail::probe<B>::columns& j) {
   B::fill(c, s, 0.0f);
-  B::transform(c, s, &detail::probe<B>::element);                       // x = f(x, i, j)
+  B::transform(c, s, &detail::probe<B>::element);                                           // x = f(x, i, j)
   B::transform(c, s, [](float x, int, int, float a, float b) { return x + a + b; }, r, j);  // x = f(x, i, j, r_i, c_j)
 };
 template <class B>
@@ -136,8 +139,9 @@ template <class B>
 concept HasSync = requires(typename detail::probe<B>::context& c) { B::sync(c); };
 
 template <class B>
-concept Backend = HasTypes<B> && HasLoad<B> && HasStore<B> && HasAccumulate<B> && HasInOrder<B> && HasMma<B> && HasConvert<B> &&
-                  HasQuantize<B> && HasTransform<B> && HasCombine<B> && HasReductions<B> && HasRows<B> && HasSync<B>;
+concept Backend =
+    HasTypes<B> && HasLoad<B> && HasStore<B> && HasAccumulate<B> && HasInOrder<B> && HasMma<B> && HasConvert<B> &&
+    HasQuantize<B> && HasTransform<B> && HasCombine<B> && HasReductions<B> && HasRows<B> && HasSync<B>;
 
 /// Every backend ends with static_assert(require_backend<me>::value). One assert per operation, because nvcc prints
 /// nothing of a failed concept but the text of the assert: the messages are the to-do list of a new backend.
@@ -146,14 +150,18 @@ struct require_backend {
   static_assert(HasTypes<B>, "Backend: a type, a tile size, name, exp2 or tanh is missing (see HasTypes)");
   static_assert(HasLoad<B>, "Backend: load(context&, operand&, payload_plane, first, n) is missing or not callable");
   static_assert(HasStore<B>, "Backend: store(context&, tensor, offset, accum&, n) is missing or not callable");
-  static_assert(HasAccumulate<B>, "Backend: accumulate(context&, float*, stride, accum&, n) is missing or not callable");
+  static_assert(HasAccumulate<B>,
+                "Backend: accumulate(context&, float*, stride, accum&, n) is missing or not callable");
   static_assert(HasInOrder<B>, "Backend: in_order(context&, int32_t*, number, f) is missing or not callable");
   static_assert(HasMma<B>, "Backend: mma(context&, accum&, left operand&, right operand&) is missing or not callable");
   static_assert(HasConvert<B>, "Backend: convert(context&, operand&, accum&) is missing or not callable");
-  static_assert(HasQuantize<B>, "Backend: quantize(context&, operand&, descale&, accum&, f, vectors...) is missing or not callable");
-  static_assert(HasTransform<B>, "Backend: fill or transform(context&, accum&, f, vectors...) is missing or not callable");
+  static_assert(HasQuantize<B>,
+                "Backend: quantize(context&, operand&, descale&, accum&, f, vectors...) is missing or not callable");
+  static_assert(HasTransform<B>,
+                "Backend: fill or transform(context&, accum&, f, vectors...) is missing or not callable");
   static_assert(HasCombine<B>, "Backend: combine(context&, accum&, accum&, f, vectors...) is missing or not callable");
-  static_assert(HasReductions<B>, "Backend: row_max or row_sum(context&, row_vector&, accum&, f, vectors...) is missing or not callable");
+  static_assert(HasReductions<B>,
+                "Backend: row_max or row_sum(context&, row_vector&, accum&, f, vectors...) is missing or not callable");
   static_assert(HasRows<B>, "Backend: load_rows, transform_rows or for_rows is missing or not callable");
   static_assert(HasSync<B>, "Backend: sync(context&) is missing or not callable");
   static constexpr bool value = Backend<B>;

@@ -22,7 +22,8 @@ struct engine {
   status (*forward)(void* queue, const problem&, const forward_inputs&, const forward_outputs&, workspace) = nullptr;
   status (*backward)(void* queue, const problem&, const backward_inputs&, const backward_outputs&, workspace) = nullptr;
   status (*delta_sums)(void* queue, const problem&, const backward_inputs&, const delta_outputs&, workspace) = nullptr;
-  status (*combine)(void* queue, const problem&, const partial_forward*, int, const forward_outputs&, workspace) = nullptr;
+  status (*combine)(void* queue, const problem&, const partial_forward*, int, const forward_outputs&,
+                    workspace) = nullptr;
 };
 
 /// The engine of a config.
@@ -46,9 +47,8 @@ constexpr engine engine_of() {
   e.delta_sums = [](void* q, const problem& p, const backward_inputs& in, const delta_outputs& out, workspace w) {
     return attention_delta<Config>(*static_cast<queue_t*>(q), p, in, out, w);
   };
-  e.combine = [](void* q, const problem& p, const partial_forward* parts, int n, const forward_outputs& out, workspace w) {
-    return attention_combine<Config>(*static_cast<queue_t*>(q), p, parts, n, out, w);
-  };
+  e.combine = [](void* q, const problem& p, const partial_forward* parts, int n, const forward_outputs& out,
+                 workspace w) { return attention_combine<Config>(*static_cast<queue_t*>(q), p, parts, n, out, w); };
   return e;
 }
 

@@ -47,8 +47,8 @@ constexpr std::span<const engine> engines_of() {
   return detail::engines<B, Recipe>;
 }
 
-/// The entry of a backend that reads plain host memory. Its queue is default-constructible. A backend whose calls return
-/// before their work is done has a static status synchronise(queue&).
+/// The entry of a backend that reads plain host memory. Its queue is default-constructible. A backend whose calls
+/// return before their work is done has a static status synchronise(queue&).
 template <class B>
 backend_entry host_entry(std::span<const std::span<const engine>> engines) {
   using queue_t = typename B::queue;

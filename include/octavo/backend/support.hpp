@@ -30,7 +30,8 @@ struct config {
   using head_dim = HeadDim;
   static_assert(Backend::template computes<Recipe>,
                 "octavo::config: this backend does not compute this recipe (see backends/README.md for the matrix)");
-  static_assert(std::is_same_v<HeadDim, any_head_dim> || (is_listed_head_dim(HeadDim::d_qk) && is_listed_head_dim(HeadDim::d_v)),
+  static_assert(std::is_same_v<HeadDim, any_head_dim> ||
+                    (is_listed_head_dim(HeadDim::d_qk) && is_listed_head_dim(HeadDim::d_v)),
                 "octavo::config: d_qk and d_v of a head_dim must be 32, 64, 96, 128, 192 or 256");
 };
 
@@ -61,8 +62,8 @@ support supports(const problem& p) {
   constexpr bool consistent = std::is_same_v<delta_t, delta::consistent>;
   constexpr bool exact = std::is_same_v<recipe_t, recipe::exact>;
   if constexpr (consistent && !recipe::has_power_of_two_scales<recipe_t> && !exact)
-    return refuse(text("delta consistent needs power-of-two scales (mx32, token or tile), which recipe ") << recipe_t::name
-                  << " has not; use matched or stale");
+    return refuse(text("delta consistent needs power-of-two scales (mx32, token or tile), which recipe ")
+                  << recipe_t::name << " has not; use matched or stale");
   if constexpr (!recipe::is_fp8<recipe_t>)
     if (p.save_payloads || p.payload_inputs)
       return refuse(text("recipe ") << recipe_t::name << " has no FP8 payloads to save or to take");
@@ -71,18 +72,21 @@ support supports(const problem& p) {
   if (p.part_of_keys() && p.key_centring == key_centring::batch)
     return refuse("each part of the keys would be centred by a mean of its own: give the same key_shift to all parts");
   if (p.payload_inputs && p.key_centring == key_centring::batch)
-    return refuse("the mean key cannot be taken from a quantised K: centre K before it is quantised and give key_shift");
+    return refuse(
+        "the mean key cannot be taken from a quantised K: centre K before it is quantised and give key_shift");
   if (p.o_residual && p.element == dtype::f32)
     return refuse("the residual of O exists for 16-bit elements (f16, bf16) only; T here is f32");
   if (!is_listed_head_dim(p.d_qk) || !is_listed_head_dim(p.d_v))
     return refuse(text("d_qk and d_v must be 32, 64, 96, 128, 192 or 256, not ") << p.d_qk << " and " << p.d_v);
   if constexpr (!std::is_same_v<typename Config::head_dim, any_head_dim>)
     if (p.d_qk != Config::head_dim::d_qk || p.d_v != Config::head_dim::d_v)
-      return refuse(text("this config is compiled for d_qk ") << Config::head_dim::d_qk << ", d_v " << Config::head_dim::d_v
-                    << ", not " << p.d_qk << ", " << p.d_v);
+      return refuse(text("this config is compiled for d_qk ")
+                    << Config::head_dim::d_qk << ", d_v " << Config::head_dim::d_v << ", not " << p.d_qk << ", "
+                    << p.d_v);
   if (!s.missing.empty())
     return refuse(text("backend ") << backend::name() << " with " << recipe_t::name << ", " << delta_t::name
-                  << " does not compute: " << s.missing << " (required: " << s.required << "; supported: " << s.supported << ")");
+                                   << " does not compute: " << s.missing << " (required: " << s.required
+                                   << "; supported: " << s.supported << ")");
   if (const text why = backend::template refusal<Config>(p); !why.empty()) return refuse(why);
   return s;
 }

@@ -2,9 +2,10 @@
 // bfloat16: the upper half of binary32, with its range, its infinities and subnormals, and 8 significant bits.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float32.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

@@ -2,12 +2,13 @@
 // Element types as run-time values, for views and problems that carry their type beside their extents.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/bf16.hpp>
 #include <octavo/numeric/e4m3.hpp>
 #include <octavo/numeric/e5m2.hpp>
 #include <octavo/numeric/fp16.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

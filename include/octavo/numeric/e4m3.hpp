@@ -3,9 +3,10 @@
 // element type of every FP8 operand by default.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float8.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace detail {

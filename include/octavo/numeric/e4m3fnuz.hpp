@@ -3,9 +3,10 @@
 // but one is finite, and there is no negative zero. scaling/fnuz.hpp moves payloads between the two.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float8.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace detail {

@@ -3,9 +3,10 @@
 // more than precision.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float8.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace detail {

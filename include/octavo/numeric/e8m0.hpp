@@ -6,9 +6,10 @@
 // and saturate, and it is the outlier, the element that matters most, that would be cut.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float32.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

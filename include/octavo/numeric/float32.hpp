@@ -2,9 +2,10 @@
 // Bit-level facts about binary32, the type that every narrow format is converted from and to.
 #pragma once
 
+#include <octavo/config.hpp>
+
 #include <cstdint>
 #include <limits>
-#include <octavo/config.hpp>
 
 static_assert(std::numeric_limits<float>::is_iec559 && sizeof(float) == 4,
               "octavo needs float to be IEEE 754 binary32");

@@ -13,9 +13,10 @@
 // (MI300) computes with.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/minifloat.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace detail {

@@ -2,9 +2,10 @@
 // IEEE 754 binary16: 11 significant bits, a range to 65504, infinities and subnormals.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/minifloat.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace detail {

@@ -15,9 +15,10 @@
 #error "octavo rounds by adding and subtracting: compile with -fno-associative-math after -ffast-math"
 #endif
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/float32.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

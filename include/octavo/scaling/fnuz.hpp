@@ -7,12 +7,13 @@
 // infinities (E4M3 7F, FF; E5M2 7C-7F, FC-FF), which would read as finite numbers, become 80.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
 #include <octavo/numeric/e4m3.hpp>
 #include <octavo/numeric/e4m3fnuz.hpp>
 #include <octavo/numeric/e5m2.hpp>
 #include <octavo/numeric/e5m2fnuz.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

@@ -19,7 +19,7 @@ struct payload_plane {
   std::int64_t rowwise_stride = 0;
   const std::uint8_t* columnwise = nullptr;  ///< the same payload unless the recipe has two images
   std::int64_t columnwise_stride = 0;
-  const void* scales = nullptr;                  ///< e8m0 [s] (token), e8m0 [ceil(s/128)] (tile), float [1] (tensor)
+  const void* scales = nullptr;                     ///< e8m0 [s] (token), e8m0 [ceil(s/128)] (tile), float [1] (tensor)
   const std::uint8_t* rowwise_blocks = nullptr;     ///< e8m0 [s][d/32] (mx32)
   const std::uint8_t* columnwise_blocks = nullptr;  ///< e8m0 [ceil(s/32)][d] (mx32)
 };
@@ -52,11 +52,16 @@ struct scale_layout {
 
   OCTAVO_HD std::int64_t rowwise_count() const {
     switch (Recipe::scale_per) {
-      case recipe::granularity::token: return docs.rows() * heads;
-      case recipe::granularity::tile128: return (docs.packed ? 1 : docs.count) * heads * per_head(tile_block);
-      case recipe::granularity::tensor: return docs.count * heads;
-      case recipe::granularity::block32: return docs.rows() * heads * (d / mx_block);
-      default: return 0;
+      case recipe::granularity::token:
+        return docs.rows() * heads;
+      case recipe::granularity::tile128:
+        return (docs.packed ? 1 : docs.count) * heads * per_head(tile_block);
+      case recipe::granularity::tensor:
+        return docs.count * heads;
+      case recipe::granularity::block32:
+        return docs.rows() * heads * (d / mx_block);
+      default:
+        return 0;
     }
   }
   OCTAVO_HD std::int64_t columnwise_count() const {
@@ -65,11 +70,16 @@ struct scale_layout {
   }
   OCTAVO_HD std::int64_t rowwise_first(std::int64_t document, std::int64_t h) const {
     switch (Recipe::scale_per) {
-      case recipe::granularity::token: return docs.statistic(document, h, heads, 0);
-      case recipe::granularity::tile128: return block_first(document, h, tile_block);
-      case recipe::granularity::tensor: return docs.packed ? h * docs.count + document : document * heads + h;
-      case recipe::granularity::block32: return docs.statistic(document, h, heads, 0) * (d / mx_block);
-      default: return 0;
+      case recipe::granularity::token:
+        return docs.statistic(document, h, heads, 0);
+      case recipe::granularity::tile128:
+        return block_first(document, h, tile_block);
+      case recipe::granularity::tensor:
+        return docs.packed ? h * docs.count + document : document * heads + h;
+      case recipe::granularity::block32:
+        return docs.statistic(document, h, heads, 0) * (d / mx_block);
+      default:
+        return 0;
     }
   }
   OCTAVO_HD std::int64_t columnwise_first(std::int64_t document, std::int64_t h) const {
@@ -85,7 +95,8 @@ struct scale_layout {
 
 /// The plane of (document, h).
 template <class Recipe>
-OCTAVO_HD payload_plane plane_of(const const_quantized& x, const scale_layout<Recipe>& at, std::int64_t document, std::int64_t h) {
+OCTAVO_HD payload_plane plane_of(const const_quantized& x, const scale_layout<Recipe>& at, std::int64_t document,
+                                 std::int64_t h) {
   constexpr std::size_t element_bytes = sizeof(typename Recipe::element);
   payload_plane plane;
   const auto bytes = [&](const const_tensor& t) {

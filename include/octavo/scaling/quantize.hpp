@@ -3,9 +3,9 @@
 //
 //     exponent = ceil(log2(amax / max))   payload = round(x / 2^exponent)   nothing saturates
 //
-// (`tensor`: descale = amax / max in FP32, payload = round(x / descale)). amax runs over finite elements: one NaN does not
-// spoil its neighbours' scale, and becomes NaN in the payload. amax 0 gives scale 1. Blocks start at the first token of a
-// document; a tail block is scaled from its valid rows alone.
+// (`tensor`: descale = amax / max in FP32, payload = round(x / descale)). amax runs over finite elements: one NaN does
+// not spoil its neighbours' scale, and becomes NaN in the payload. amax 0 gives scale 1. Blocks start at the first
+// token of a document; a tail block is scaled from its valid rows alone.
 #pragma once
 
 #include <octavo/numeric/fp16.hpp>
@@ -16,11 +16,16 @@ OCTAVO_BEGIN_NAMESPACE
 /// Element `index` of a tensor of float, fp16, bf16, e4m3 or e5m2, as a float.
 OCTAVO_HD inline float read_element(const const_tensor& t, std::int64_t index) {
   switch (t.type) {
-    case dtype::f32: return static_cast<const float*>(t.data)[index];
-    case dtype::f16: return static_cast<float>(fp16{static_cast<const std::uint16_t*>(t.data)[index]});
-    case dtype::bf16: return static_cast<float>(bf16{static_cast<const std::uint16_t*>(t.data)[index]});
-    case dtype::e4m3: return static_cast<float>(e4m3{static_cast<const std::uint8_t*>(t.data)[index]});
-    case dtype::e5m2: return static_cast<float>(e5m2{static_cast<const std::uint8_t*>(t.data)[index]});
+    case dtype::f32:
+      return static_cast<const float*>(t.data)[index];
+    case dtype::f16:
+      return static_cast<float>(fp16{static_cast<const std::uint16_t*>(t.data)[index]});
+    case dtype::bf16:
+      return static_cast<float>(bf16{static_cast<const std::uint16_t*>(t.data)[index]});
+    case dtype::e4m3:
+      return static_cast<float>(e4m3{static_cast<const std::uint8_t*>(t.data)[index]});
+    case dtype::e5m2:
+      return static_cast<float>(e5m2{static_cast<const std::uint8_t*>(t.data)[index]});
   }
   return 0;
 }
@@ -33,11 +38,16 @@ OCTAVO_HD inline void read_elements(const const_tensor& t, std::int64_t index, i
     for (int c = 0; c < n; ++c) out[c] = static_cast<float>(from[c]);
   };
   switch (t.type) {
-    case dtype::f32: return each(float{});
-    case dtype::f16: return each(fp16{});
-    case dtype::bf16: return each(bf16{});
-    case dtype::e4m3: return each(e4m3{});
-    case dtype::e5m2: return each(e5m2{});
+    case dtype::f32:
+      return each(float{});
+    case dtype::f16:
+      return each(fp16{});
+    case dtype::bf16:
+      return each(bf16{});
+    case dtype::e4m3:
+      return each(e4m3{});
+    case dtype::e5m2:
+      return each(e5m2{});
   }
 }
 
@@ -52,9 +62,12 @@ OCTAVO_HD inline void write_elements(const basic_tensor<void>& t, std::int64_t i
     case dtype::f32:
       for (int c = 0; c < n; ++c) static_cast<float*>(t.data)[index + c] = in[c];
       return;
-    case dtype::f16: return each(fp16{});
-    case dtype::bf16: return each(bf16{});
-    default: return;  // no result is written in FP8: features.hpp names that wish and supports refuses it
+    case dtype::f16:
+      return each(fp16{});
+    case dtype::bf16:
+      return each(bf16{});
+    default:
+      return;  // no result is written in FP8: features.hpp names that wish and supports refuses it
   }
 }
 
@@ -63,8 +76,8 @@ OCTAVO_HD inline float round_to(dtype type, float x) {
   return type == dtype::bf16 ? bf16::round(x) : type == dtype::f16 ? static_cast<float>(fp16::nearest_even(x)) : x;
 }
 
-/// The larger of amax and |x|, where x is finite. On bit patterns, which order magnitudes as numbers do, so that loops over
-/// it become vector code.
+/// The larger of amax and |x|, where x is finite. On bit patterns, which order magnitudes as numbers do, so that loops
+/// over it become vector code.
 OCTAVO_HD inline float finite_amax(float amax, float x) {
   const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(x) & detail::float_magnitude_mask;
   const std::uint32_t finite = magnitude < detail::float_exponent_mask ? magnitude : 0;
@@ -81,15 +94,16 @@ OCTAVO_HD inline float finite_amax(const float* x, int count) {
   return lane[0];
 }
 
-/// round(x / scale) for n elements, with the reciprocal of a power of two, which is exact. An infinity is not a large number to
-/// be saturated: the difference, 0 for every finite x, makes it NaN, as it makes the rows that it reaches.
+/// round(x / scale) for n elements, with the reciprocal of a power of two, which is exact. An infinity is not a large
+/// number to be saturated: the difference, 0 for every finite x, makes it NaN, as it makes the rows that it reaches.
 template <class E>
 OCTAVO_HD void encode(const float* __restrict x, int n, float reciprocal, std::uint8_t* __restrict to) {
   for (int c = 0; c < n; ++c) to[c] = E::nearest_even(x[c] * reciprocal + (x[c] - x[c])).bits;
 }
 /// The same with a reciprocal per element.
 template <class E>
-OCTAVO_HD void encode(const float* __restrict x, int n, const float* __restrict reciprocal, std::uint8_t* __restrict to) {
+OCTAVO_HD void encode(const float* __restrict x, int n, const float* __restrict reciprocal,
+                      std::uint8_t* __restrict to) {
   for (int c = 0; c < n; ++c) to[c] = E::nearest_even(x[c] * reciprocal[c] + (x[c] - x[c])).bits;
 }
 
@@ -118,7 +132,8 @@ struct quantiser {
       float row[max_channels];
       for (int i = 0; i < t.tokens; ++i) {
         read(t.document, t.first + i, h, row);
-        write_elements(out.rowwise, element_offset(out.rowwise, at.docs, t.document, t.first + i, h), static_cast<int>(at.d), row);
+        write_elements(out.rowwise, element_offset(out.rowwise, at.docs, t.document, t.first + i, h),
+                       static_cast<int>(at.d), row);
       }
     } else if constexpr (Recipe::scale_per == recipe::granularity::block32) {
       rowwise_blocks(t, h);
@@ -138,7 +153,8 @@ struct quantiser {
     const float* u = shift + (document * at.heads + h) * at.d;
     for (int c = 0; c < d; ++c) row[c] -= u[c];
   }
-  OCTAVO_HD std::uint8_t* payload(const basic_tensor<void>& t, std::int64_t document, std::int64_t token, std::int64_t h) const {
+  OCTAVO_HD std::uint8_t* payload(const basic_tensor<void>& t, std::int64_t document, std::int64_t token,
+                                  std::int64_t h) const {
     return static_cast<std::uint8_t*>(t.data) + element_offset(t, at.docs, document, token, h);
   }
 
@@ -182,7 +198,8 @@ struct quantiser {
     for (int i = 0; i < t.tokens; ++i) {
       read(t.document, t.first + i, h, row);
       std::uint8_t* to = payload(out.rowwise, t.document, t.first + i, h);
-      std::uint8_t* scales = static_cast<std::uint8_t*>(out.rowwise_scale) + at.rowwise_first(t.document, h) + (t.first + i) * blocks;
+      std::uint8_t* scales =
+          static_cast<std::uint8_t*>(out.rowwise_scale) + at.rowwise_first(t.document, h) + (t.first + i) * blocks;
       for (std::int64_t k = 0; k < blocks; ++k) {
         const e8m0 scale = e8m0::for_amax(finite_amax(row + k * mx_block, mx_block), E::max);
         scales[k] = scale.bits;

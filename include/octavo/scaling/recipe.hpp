@@ -79,9 +79,13 @@ inline constexpr bool has_e5m2_gradients<e5m2_gradients<R>> = true;
 
 /// The recipe without the E5M2 option: the forward does not depend on it.
 template <class R>
-struct forward_of { using type = R; };
+struct forward_of {
+  using type = R;
+};
 template <class R>
-struct forward_of<e5m2_gradients<R>> { using type = R; };
+struct forward_of<e5m2_gradients<R>> {
+  using type = R;
+};
 
 }  // namespace recipe
 

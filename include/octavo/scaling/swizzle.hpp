@@ -17,8 +17,9 @@
 // by its neighbour's scales.
 #pragma once
 
-#include <cstdint>
 #include <octavo/config.hpp>
+
+#include <cstdint>
 
 OCTAVO_BEGIN_NAMESPACE
 

@@ -23,9 +23,9 @@ OCTAVO_BEGIN_NAMESPACE
 /// documents never share a scale and no index needs a prefix sum.
 template <class Tensor, class Void>
 struct basic_quantized {
-  Tensor rowwise;               ///< payload; its scales run along d
+  Tensor rowwise;  ///< payload; its scales run along d
   Void* rowwise_scale = nullptr;
-  Tensor columnwise;            ///< mx32 only: the payload whose scales run along s
+  Tensor columnwise;  ///< mx32 only: the payload whose scales run along s
   Void* columnwise_scale = nullptr;
 
   constexpr explicit operator bool() const { return static_cast<bool>(rowwise); }
@@ -38,13 +38,13 @@ struct const_quantized : basic_quantized<const_tensor, const void> {
 };
 
 struct forward_inputs {
-  const_tensor q;  ///< [b, s_q, h_q, d_qk] of T; packed [total_q, h_q, d_qk]
-  const_tensor k;  ///< [b, s_kv, h_kv, d_qk]
-  const_tensor v;  ///< [b, s_kv, h_kv, d_v]
-  offsets cu_seqlens_q{};   ///< packed only: [b + 1]
-  offsets cu_seqlens_kv{};  ///< packed only: [b + 1]
-  const float* sink = nullptr;       ///< [h_q], logits in the units of S; with problem.sink
-  const float* key_shift = nullptr;  ///< [b, h_kv, d_qk]; with key_centring::given
+  const_tensor q;                                         ///< [b, s_q, h_q, d_qk] of T; packed [total_q, h_q, d_qk]
+  const_tensor k;                                         ///< [b, s_kv, h_kv, d_qk]
+  const_tensor v;                                         ///< [b, s_kv, h_kv, d_v]
+  offsets cu_seqlens_q{};                                 ///< packed only: [b + 1]
+  offsets cu_seqlens_kv{};                                ///< packed only: [b + 1]
+  const float* sink = nullptr;                            ///< [h_q], logits in the units of S; with problem.sink
+  const float* key_shift = nullptr;                       ///< [b, h_kv, d_qk]; with key_centring::given
   const_quantized q_payload{}, k_payload{}, v_payload{};  ///< instead of q, k, v, with problem.payload_inputs
 };
 
@@ -59,18 +59,18 @@ struct forward_outputs {
 };
 
 struct backward_inputs {
-  const_tensor q, k, v;     ///< as given to the forward
-  const_tensor dout;        ///< [b, s_q, h_q, d_v] of T
-  const_tensor o{};         ///< [b, s_q, h_q, d_v] of T or f32: what the forward wrote; stale and consistent read it
-  const_tensor o_residual{};///< consistent reads it where problem.o_residual is set
-  const float* m = nullptr; ///< [b, h_q, s_q] from the forward
-  const float* l = nullptr; ///< [b, h_q, s_q] from the forward
+  const_tensor q, k, v;       ///< as given to the forward
+  const_tensor dout;          ///< [b, s_q, h_q, d_v] of T
+  const_tensor o{};           ///< [b, s_q, h_q, d_v] of T or f32: what the forward wrote; stale and consistent read it
+  const_tensor o_residual{};  ///< consistent reads it where problem.o_residual is set
+  const float* m = nullptr;   ///< [b, h_q, s_q] from the forward
+  const float* l = nullptr;   ///< [b, h_q, s_q] from the forward
   offsets cu_seqlens_q{}, cu_seqlens_kv{};
   const float* sink = nullptr;         ///< [h_q]
   const float* key_shift = nullptr;    ///< [b, h_kv, d_qk]
   const float* delta_shift = nullptr;  ///< [b, h_q, s_q], optional: c, equal on all parts of a split sequence
   const float* delta_n = nullptr;      ///< [b, h_q, s_q] sum_j 2^(s-M) over all parts; with problem.delta_halves
-  const float* delta_sum = nullptr;    ///< [b, h_q, s_q] sum_j 2^(s-M) (dP - c) over all parts; with problem.delta_halves
+  const float* delta_sum = nullptr;  ///< [b, h_q, s_q] sum_j 2^(s-M) (dP - c) over all parts; with problem.delta_halves
   const_quantized q_payload{}, k_payload{}, v_payload{}, dout_payload{};
 };
 
@@ -78,9 +78,10 @@ struct backward_outputs {
   tensor dq, dk, dv;       ///< shapes of q, k, v, of T or f32
   float* dsink = nullptr;  ///< [h_q]; with problem.sink
   // Optional diagnostics, skipped where null:
-  float* delta = nullptr;    ///< [b, h_q, s_q]
-  float* row_sum = nullptr;  ///< [b, h_q, s_q] sum_j dS_ij (+ the sink's) of the softmax's gradient, before dS is quantised
-  float* l1 = nullptr;       ///< [b, h_q, s_q] sum_j |dS_ij|
+  float* delta = nullptr;  ///< [b, h_q, s_q]
+  float* row_sum =
+      nullptr;          ///< [b, h_q, s_q] sum_j dS_ij (+ the sink's) of the softmax's gradient, before dS is quantised
+  float* l1 = nullptr;  ///< [b, h_q, s_q] sum_j |dS_ij|
   quantized dout_payload{};  ///< with problem.save_payloads
 };
 

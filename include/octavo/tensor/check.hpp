@@ -13,11 +13,11 @@ class argument_check {
  public:
   explicit argument_check(const problem& p) : p_(p) {}
 
-  /// A tensor [b, s, h, d] or, packed, [total, h, d]. role::input: of T. role::result: of T or f32, as O is when it comes
-  /// back to the backward. role::output: of T or f32, and no two elements may share memory.
+  /// A tensor [b, s, h, d] or, packed, [total, h, d]. role::input: of T. role::result: of T or f32, as O is when it
+  /// comes back to the backward. role::output: of T or f32, and no two elements may share memory.
   enum class role { input, result, output };
-  void present(const char* name, const const_tensor& t, std::int64_t s, std::int64_t total, std::int64_t h, std::int64_t d,
-               role as = role::input) {
+  void present(const char* name, const const_tensor& t, std::int64_t s, std::int64_t total, std::int64_t h,
+               std::int64_t d, role as = role::input) {
     const std::int64_t rows = p_.packed ? total : p_.b * s;
     if (rows == 0) return;
     if (!t) return fail(text(name) << " is missing");
@@ -45,8 +45,8 @@ class argument_check {
   status result_;
 };
 
-inline void check_common(argument_check& c, const problem& p, const offsets& cu_q, const offsets& cu_kv, const float* sink,
-                         const float* key_shift) {
+inline void check_common(argument_check& c, const problem& p, const offsets& cu_q, const offsets& cu_kv,
+                         const float* sink, const float* key_shift) {
   if (p.packed) {
     c.given("cu_seqlens_q", cu_q.data, 1);
     c.given("cu_seqlens_kv", cu_kv.data, 1);
@@ -59,8 +59,9 @@ inline void check_common(argument_check& c, const problem& p, const offsets& cu_
               "key_shift is given, but problem.key_centring is not key_centring::given");
 }
 
-inline void check_qkv(argument_check& c, const problem& p, const const_tensor& q, const const_tensor& k, const const_tensor& v,
-                      const const_quantized& q8, const const_quantized& k8, const const_quantized& v8) {
+inline void check_qkv(argument_check& c, const problem& p, const const_tensor& q, const const_tensor& k,
+                      const const_tensor& v, const const_quantized& q8, const const_quantized& k8,
+                      const const_quantized& v8) {
   if (p.payload_inputs) {
     c.given("q_payload", q8.rowwise.data, p.stat_rows());
     c.given("k_payload", k8.rowwise.data, p.packed ? p.total_kv : p.b * p.s_kv);
@@ -98,8 +99,9 @@ inline status validate(const problem& p, const backward_inputs& in, const backwa
   if (reads_o && p.o_residual) c.present("o_residual", in.o_residual, p.s_q, p.total_q, p.h_q, p.d_v);
   c.given("m (from the forward)", in.m, p.stat_rows());
   c.given("l (from the forward)", in.l, p.stat_rows());
-  c.refuse_if(p.part_of_keys() && !reads_o && !p.delta_halves,
-              "these keys are a part of the sequence: add attention_delta's sums over all parts and set problem.delta_halves");
+  c.refuse_if(
+      p.part_of_keys() && !reads_o && !p.delta_halves,
+      "these keys are a part of the sequence: add attention_delta's sums over all parts and set problem.delta_halves");
   if (p.delta_halves) {
     c.given("delta_n", in.delta_n, p.stat_rows());
     c.given("delta_sum", in.delta_sum, p.stat_rows());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where tokens stand: batches [b, s] or packed documents by cumulative offsets, seen alike, and cut into tiles.
 //
-// A packed tensor may have rows past its last offset. They form one more document, the tail, that pairs with nothing: its
-// query rows have no keys (O = 0, LSE = -inf, dQ = 0), its keys no queries (dK = dV = 0).
+// A packed tensor may have rows past its last offset. They form one more document, the tail, that pairs with nothing:
+// its query rows have no keys (O = 0, LSE = -inf, dQ = 0), its keys no queries (dK = dV = 0).
 #pragma once
 
 #include <octavo/tensor/problem.hpp>
@@ -41,8 +41,8 @@ struct documents {
   OCTAVO_HD bool is_tail(std::int64_t document) const { return packed && document == count; }
   OCTAVO_HD std::int64_t rows() const { return packed ? total : count * length; }
 
-  /// Slots for tiles of `tile` tokens, an upper bound that needs no look at the offsets: when packed, document i's tiles
-  /// start at slot floor(offset_i / tile) + i, so that a tile's slot follows from its document alone.
+  /// Slots for tiles of `tile` tokens, an upper bound that needs no look at the offsets: when packed, document i's
+  /// tiles start at slot floor(offset_i / tile) + i, so that a tile's slot follows from its document alone.
   OCTAVO_HD std::int64_t slots(int tile) const {
     return packed ? total / tile + count + 1 : count * ceil_div(length, tile);
   }
@@ -56,7 +56,8 @@ struct documents {
     return {document, first, static_cast<int>(left < 0 ? 0 : left < tile ? left : tile)};
   }
   /// Where a token's statistic of head h stands in [b, heads, s] or, packed, [heads, total].
-  OCTAVO_HD std::int64_t statistic(std::int64_t document, std::int64_t h, std::int64_t heads, std::int64_t token) const {
+  OCTAVO_HD std::int64_t statistic(std::int64_t document, std::int64_t h, std::int64_t heads,
+                                   std::int64_t token) const {
     return packed ? h * total + cu[document] + token : (document * heads + h) * length + token;
   }
 
@@ -65,8 +66,10 @@ struct documents {
     std::int64_t low = 0, high = count;  // the last document whose first slot is not beyond `slot`
     while (low < high) {
       const std::int64_t middle = (low + high + 1) / 2;
-      if (first_slot(middle, tile) <= slot) low = middle;
-      else high = middle - 1;
+      if (first_slot(middle, tile) <= slot)
+        low = middle;
+      else
+        high = middle - 1;
     }
     return low;
   }
@@ -79,7 +82,8 @@ inline documents key_documents(const problem& p, const offsets& cu) { return {p.
 template <class Void>
 OCTAVO_HD std::int64_t element_offset(const basic_tensor<Void>& t, const documents& docs, std::int64_t document,
                                       std::int64_t token, std::int64_t h) {
-  const std::int64_t row = docs.packed ? (docs.cu[document] + token) * t.stride_s : document * t.stride_b + token * t.stride_s;
+  const std::int64_t row =
+      docs.packed ? (docs.cu[document] + token) * t.stride_s : document * t.stride_b + token * t.stride_s;
   return row + h * t.stride_h;
 }
 

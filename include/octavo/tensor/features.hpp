@@ -9,19 +9,19 @@
 OCTAVO_BEGIN_NAMESPACE
 
 enum class feature : std::uint8_t {
-  causal,             ///< top-left
+  causal,  ///< top-left
   causal_bottom_right,
   window,
   softcap,
   sink,
-  packed,             ///< packed documents by cumulative offsets
-  grouped_queries,    ///< h_q != h_kv
+  packed,           ///< packed documents by cumulative offsets
+  grouped_queries,  ///< h_q != h_kv
   key_centring,
   o_residual,
   save_payloads,
   payload_inputs,
-  shard,              ///< a part of the keys or queries of a longer sequence
-  delta_halves,       ///< the two sums of the matched delta computed alone, or passed in
+  shard,         ///< a part of the keys or queries of a longer sequence
+  delta_halves,  ///< the two sums of the matched delta computed alone, or passed in
   deterministic,
   // Known wishes that no backend computes; named so that a caller is refused in words instead of being ignored.
   dropout,
@@ -34,10 +34,11 @@ enum class feature : std::uint8_t {
 };
 
 constexpr const char* name_of(feature f) {
-  constexpr const char* names[] = {"causal", "causal-bottom-right", "window", "softcap", "sink", "packed",
-                                   "grouped-queries", "key-centring", "o-residual", "save-payloads", "payload-inputs",
-                                   "shard", "delta-halves", "deterministic", "dropout", "additive-bias", "alibi",
-                                   "arbitrary-mask", "paged-kv", "fp8-outputs"};
+  constexpr const char* names[] = {
+      "causal",          "causal-bottom-right", "window",     "softcap",       "sink",           "packed",
+      "grouped-queries", "key-centring",        "o-residual", "save-payloads", "payload-inputs", "shard",
+      "delta-halves",    "deterministic",       "dropout",    "additive-bias", "alibi",          "arbitrary-mask",
+      "paged-kv",        "fp8-outputs"};
   static_assert(sizeof(names) / sizeof(names[0]) == static_cast<int>(feature::count), "every feature needs a name");
   return names[static_cast<int>(f)];
 }

@@ -31,29 +31,30 @@ struct mask {
 /// What is subtracted from every key before it is quantised (softmax does not change; see delta.hpp).
 enum class key_centring : std::uint8_t {
   off,
-  batch,  ///< the mean over the valid keys per batch or document and kv head; with a causal mask future keys reach the rounding
+  batch,  ///< the mean over the valid keys per batch or document and kv head; with a causal mask future keys reach the
+          ///< rounding
   given,  ///< the caller's key_shift, for instance an average of earlier steps
 };
 
 /// The place of this problem's rows and keys in a longer sequence that is split over calls or ranks.
 /// Masks are those of the whole sequence. All zero: the problem is the whole.
 struct shard {
-  std::int64_t q_begin = 0;      ///< position of row 0 among all queries
-  std::int64_t kv_begin = 0;     ///< position of key 0 among all keys
-  std::int64_t s_q_total = 0;    ///< queries of the whole sequence; 0: q_begin + s_q
-  std::int64_t s_kv_total = 0;   ///< keys of the whole sequence; 0: kv_begin + s_kv
+  std::int64_t q_begin = 0;     ///< position of row 0 among all queries
+  std::int64_t kv_begin = 0;    ///< position of key 0 among all keys
+  std::int64_t s_q_total = 0;   ///< queries of the whole sequence; 0: q_begin + s_q
+  std::int64_t s_kv_total = 0;  ///< keys of the whole sequence; 0: kv_begin + s_kv
 
   friend constexpr bool operator==(const shard&, const shard&) = default;
 };
 
 struct problem {
-  std::int64_t b = 1;     ///< batches; with packed documents, their number
-  std::int64_t h_q = 1;   ///< query heads, a multiple of h_kv
-  std::int64_t h_kv = 1;  ///< key and value heads
-  std::int64_t s_q = 0;   ///< queries per batch; with packed documents, an upper bound over them
-  std::int64_t s_kv = 0;  ///< keys per batch; with packed documents, an upper bound over them
-  std::int64_t d_qk = 64; ///< channels of Q and K
-  std::int64_t d_v = 64;  ///< channels of V and O
+  std::int64_t b = 1;           ///< batches; with packed documents, their number
+  std::int64_t h_q = 1;         ///< query heads, a multiple of h_kv
+  std::int64_t h_kv = 1;        ///< key and value heads
+  std::int64_t s_q = 0;         ///< queries per batch; with packed documents, an upper bound over them
+  std::int64_t s_kv = 0;        ///< keys per batch; with packed documents, an upper bound over them
+  std::int64_t d_qk = 64;       ///< channels of Q and K
+  std::int64_t d_v = 64;        ///< channels of V and O
   dtype element = dtype::bf16;  ///< T: the element type of q, k, v, o, dout, dq, dk, dv
 
   octavo::mask mask{};
@@ -67,8 +68,9 @@ struct problem {
   std::int64_t total_kv = 0;  ///< rows of the packed k, v, dk, dv
 
   octavo::shard shard{};
-  bool o_residual = false;      ///< the forward also writes T(O - T(O)), for the consistent delta
-  bool save_payloads = false;   ///< the forward (for dO the backward) also writes the FP8 payloads and scales that it made
+  bool o_residual = false;  ///< the forward also writes T(O - T(O)), for the consistent delta
+  bool save_payloads =
+      false;  ///< the forward (for dO the backward) also writes the FP8 payloads and scales that it made
   bool payload_inputs = false;  ///< q, k, v (dout) come as payloads with scales
   bool delta_halves = false;    ///< the sums of the matched delta are inputs of the backward
   bool deterministic = false;   ///< bit-identical results from run to run
@@ -114,21 +116,23 @@ inline status validate(const problem& p) {
   constexpr std::int64_t longest = std::int64_t{1} << 48;
   for (const std::int64_t n : {p.b, p.h_q, p.h_kv, p.s_q, p.s_kv, p.total_q, p.total_kv, p.d_qk, p.d_v, p.shard.q_begin,
                                p.shard.kv_begin, p.shard.s_q_total, p.shard.s_kv_total})
-    if (n < 0 || n > longest)
-      return bad(text("extents and positions must not be negative, nor above 2^48: ") << n);
+    if (n < 0 || n > longest) return bad(text("extents and positions must not be negative, nor above 2^48: ") << n);
   if (p.h_q < 1 || p.h_kv < 1 || p.h_q % p.h_kv != 0)
     return bad(text("h_q must be a positive multiple of h_kv: h_q ") << p.h_q << ", h_kv " << p.h_kv);
   if (p.d_qk < 1 || p.d_v < 1) return bad(text("d_qk and d_v must be positive: ") << p.d_qk << ", " << p.d_v);
   if (p.element != dtype::f32 && p.element != dtype::f16 && p.element != dtype::bf16)
     return bad(text("the element type must be f32, f16 or bf16, not ") << name_of(p.element));
   if (p.mask.window_left < -1 || p.mask.window_right < -1)
-    return bad(text("a window counts keys, or is -1 for unbounded: ") << p.mask.window_left << ", " << p.mask.window_right);
+    return bad(text("a window counts keys, or is -1 for unbounded: ")
+               << p.mask.window_left << ", " << p.mask.window_right);
   if (!(p.softcap >= 0) || !std::isfinite(p.softcap)) return bad("softcap must be finite and positive, or 0 for none");
   if (p.softmax_scale && !std::isfinite(*p.softmax_scale)) return bad("softmax_scale must be finite");
   if (p.shard.s_q_total != 0 && p.shard.s_q_total < p.shard.q_begin + p.s_q)
-    return bad(text("the shard's queries end at ") << p.shard.q_begin + p.s_q << ", beyond s_q_total " << p.shard.s_q_total);
+    return bad(text("the shard's queries end at ")
+               << p.shard.q_begin + p.s_q << ", beyond s_q_total " << p.shard.s_q_total);
   if (p.shard.s_kv_total != 0 && p.shard.s_kv_total < p.shard.kv_begin + p.s_kv)
-    return bad(text("the shard's keys end at ") << p.shard.kv_begin + p.s_kv << ", beyond s_kv_total " << p.shard.s_kv_total);
+    return bad(text("the shard's keys end at ")
+               << p.shard.kv_begin + p.s_kv << ", beyond s_kv_total " << p.shard.s_kv_total);
   if (p.packed && p.shard != shard{}) return bad("packed documents and shards exclude each other");
   // Offsets are 64-bit; an extent product that does not fit them is refused before anything is multiplied.
   constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 64;

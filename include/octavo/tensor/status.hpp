@@ -8,10 +8,10 @@ OCTAVO_BEGIN_NAMESPACE
 
 enum class status_code {
   ok,
-  invalid_argument,    ///< the problem or a tensor contradicts itself or the contract: nothing was written
-  unsupported,         ///< a valid problem that this config does not compute: nothing was written
-  workspace_too_small, ///< fewer bytes than workspace_size says: nothing was written
-  launch_failure,      ///< the device or the operating system refused: outputs are undefined
+  invalid_argument,     ///< the problem or a tensor contradicts itself or the contract: nothing was written
+  unsupported,          ///< a valid problem that this config does not compute: nothing was written
+  workspace_too_small,  ///< fewer bytes than workspace_size says: nothing was written
+  launch_failure,       ///< the device or the operating system refused: outputs are undefined
 };
 
 struct [[nodiscard]] status {

@@ -12,7 +12,8 @@
 
 OCTAVO_BEGIN_NAMESPACE
 
-/// Pointer, element type and strides (in elements) of a tensor [b, s, h, d]. Does not own. An absent tensor has data == nullptr.
+/// Pointer, element type and strides (in elements) of a tensor [b, s, h, d]. Does not own. An absent tensor has data ==
+/// nullptr.
 template <class Void>
 struct basic_tensor {
   Void* data = nullptr;

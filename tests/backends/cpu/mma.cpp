@@ -35,7 +35,8 @@ TEST_CASE("C += A B") {
           for (int j = 0; j < columns; ++j) {
             double sum = before[static_cast<std::size_t>(i * columns + j)];
             for (int k = 0; k < depth; ++k)
-              sum += static_cast<double>(a[static_cast<std::size_t>(i * depth + k)]) * b[static_cast<std::size_t>(k * columns + j)];
+              sum += static_cast<double>(a[static_cast<std::size_t>(i * depth + k)]) *
+                     b[static_cast<std::size_t>(k * columns + j)];
             worst = std::max(worst, std::abs(sum - c[static_cast<std::size_t>(i * columns + j)]));
           }
         CHECK(worst < 1e-4);
@@ -50,7 +51,8 @@ TEST_CASE("an element has the same bits whatever rows stand around it") {
   for (int i = 0; i < 37; ++i) {
     std::fill(alone.begin(), alone.end(), 0.0f);
     cpu::mma({alone.data(), columns}, {a.data() + i * depth, depth}, {b.data(), columns}, 1, columns, depth);
-    for (int j = 0; j < columns; ++j) CHECK(alone[static_cast<std::size_t>(j)] == whole[static_cast<std::size_t>(i * columns + j)]);
+    for (int j = 0; j < columns; ++j)
+      CHECK(alone[static_cast<std::size_t>(j)] == whole[static_cast<std::size_t>(i * columns + j)]);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <octavo/numeric/dtype.hpp>
+
 #include <doctest/doctest.h>
 
-#include <octavo/numeric/dtype.hpp>
 #include <string>
 
 using octavo::bytes_of;

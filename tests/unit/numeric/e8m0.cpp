@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <octavo/numeric/e4m3.hpp>
+#include <octavo/numeric/e5m2.hpp>
+#include <octavo/numeric/e8m0.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <octavo/numeric/e4m3.hpp>
-#include <octavo/numeric/e5m2.hpp>
-#include <octavo/numeric/e8m0.hpp>
 
 namespace {
 

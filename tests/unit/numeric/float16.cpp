@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // bf16 and fp16: all 65536 codes there and back, ties, ends.
+#include <octavo/numeric/bf16.hpp>
+#include <octavo/numeric/fp16.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <octavo/numeric/bf16.hpp>
-#include <octavo/numeric/fp16.hpp>
 
 namespace {
 

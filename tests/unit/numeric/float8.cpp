@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties that each FP8 type must have, whatever its table says: saturation, ties, subnormals, NaN, the sign of
 // zero, monotonicity, and that the short cut `round` is the long way `nearest_even` and back.
+#include <octavo/numeric/e4m3.hpp>
+#include <octavo/numeric/e4m3fnuz.hpp>
+#include <octavo/numeric/e5m2.hpp>
+#include <octavo/numeric/e5m2fnuz.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <octavo/numeric/e4m3.hpp>
-#include <octavo/numeric/e4m3fnuz.hpp>
-#include <octavo/numeric/e5m2.hpp>
-#include <octavo/numeric/e5m2fnuz.hpp>
 #include <type_traits>
 
 namespace {

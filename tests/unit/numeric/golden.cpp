@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conversions against tables made with another implementation (ml_dtypes): every code of the five 8-bit formats,
 // and binary32 values at, beside and between the points where rounding turns.
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <fstream>
 #include <octavo/numeric/e4m3.hpp>
 #include <octavo/numeric/e4m3fnuz.hpp>
 #include <octavo/numeric/e5m2.hpp>
 #include <octavo/numeric/e5m2fnuz.hpp>
 #include <octavo/numeric/e8m0.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <octavo/scaling/fnuz.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
-#include <octavo/scaling/fnuz.hpp>
 
 using octavo::e4m3;
 using octavo::e5m2;

@@ -26,7 +26,13 @@ struct plane_set {
   quantized q;
 
   plane_set(std::int64_t b_, std::int64_t s_, std::int64_t h_, std::int64_t d_)
-      : b(b_), s(s_), h(h_), d(d_), x(static_cast<std::size_t>(b * s * h * d)), row(x.size() * sizeof(E)), column(x.size()) {
+      : b(b_),
+        s(s_),
+        h(h_),
+        d(d_),
+        x(static_cast<std::size_t>(b * s * h * d)),
+        row(x.size() * sizeof(E)),
+        column(x.size()) {
     at = {{.count = b, .length = s}, h, d};
     row_scale.resize(static_cast<std::size_t>(at.rowwise_count()) * at.scale_bytes);
     column_scale.resize(static_cast<std::size_t>(at.columnwise_count()));
@@ -37,7 +43,8 @@ struct plane_set {
     std::mt19937 generator(7);
     std::normal_distribution<float> normal;
     for (std::size_t i = 0; i < x.size(); ++i)  // magnitudes differ per token and per channel: no scale is 1
-      x[i] = normal(generator) * std::exp2(static_cast<float>(i / static_cast<std::size_t>(d) % 7) - 3.3f) * (i % 31 == 0 ? 30.0f : 1.0f);
+      x[i] = normal(generator) * std::exp2(static_cast<float>(i / static_cast<std::size_t>(d) % 7) - 3.3f) *
+             (i % 31 == 0 ? 30.0f : 1.0f);
   }
   float& at_token(std::int64_t n, std::int64_t i, std::int64_t head, std::int64_t c) {
     return x[static_cast<std::size_t>(((n * s + i) * h + head) * d + c)];
@@ -47,7 +54,8 @@ struct plane_set {
     for (std::int64_t head = 0; head < h; ++head) {
       if constexpr (Recipe::scale_per == recipe::granularity::tensor)
         for (std::int64_t n = 0; n < b; ++n) work.tensor_scale(n, head);
-      for (std::int64_t slot = 0; slot < at.docs.slots(tile_block); ++slot) work.tile(at.docs.tile_at(slot, tile_block), head);
+      for (std::int64_t slot = 0; slot < at.docs.slots(tile_block); ++slot)
+        work.tile(at.docs.tile_at(slot, tile_block), head);
     }
   }
   std::vector<float> back(std::int64_t n, std::int64_t i, std::int64_t head) const {
@@ -58,7 +66,9 @@ struct plane_set {
 };
 
 template <class E>
-float power_of_two_scale(float amax) { return amax == 0 ? 1.0f : std::exp2(std::ceil(std::log2(amax / E::max))); }
+float power_of_two_scale(float amax) {
+  return amax == 0 ? 1.0f : std::exp2(std::ceil(std::log2(amax / E::max)));
+}
 
 /// Each group of elements must be the rounding of x / scale by its own power of two.
 template <class Recipe, class E, class Group>
@@ -101,7 +111,8 @@ TEST_CASE("mx32, row-wise: one power of two per 32 channels") {
   plane_set<recipe::mx32> set(2, 40, 2, 96);
   follows_rule(set, [&](auto n, auto h, auto i, auto c) {
     float amax = 0;
-    for (std::int64_t e = c / 32 * 32; e < c / 32 * 32 + 32; ++e) amax = std::max(amax, std::abs(set.at_token(n, i, h, e)));
+    for (std::int64_t e = c / 32 * 32; e < c / 32 * 32 + 32; ++e)
+      amax = std::max(amax, std::abs(set.at_token(n, i, h, e)));
     return amax;
   });
 }
@@ -119,7 +130,8 @@ TEST_CASE("mx32, column-wise: one power of two per 32 tokens of a channel") {
             amax = std::max(amax, std::abs(set.at_token(n, t, head, c)));
           const float scale = power_of_two_scale<e4m3>(amax);
           REQUIRE(static_cast<float>(e8m0{plane.columnwise_blocks[i / 32 * 32 + c]}) == scale);
-          REQUIRE(e4m3::decode(plane.columnwise[i * plane.columnwise_stride + c]) == e4m3::round(set.at_token(n, i, head, c) / scale));
+          REQUIRE(e4m3::decode(plane.columnwise[i * plane.columnwise_stride + c]) ==
+                  e4m3::round(set.at_token(n, i, head, c) / scale));
         }
     }
 }
@@ -161,8 +173,10 @@ TEST_CASE("a non-finite element becomes NaN and leaves its neighbours as they we
     for (std::int64_t i = 0; i < 40; ++i) {
       const auto a = clean.back(0, i, 0), b = dirty.back(0, i, 0);
       for (std::size_t c = 0; c < 32; ++c)
-        if (i == 5 && c == 3) CHECK(std::isnan(b[c]));
-        else CHECK(a[c] == b[c]);
+        if (i == 5 && c == 3)
+          CHECK(std::isnan(b[c]));
+        else
+          CHECK(a[c] == b[c]);
     }
   }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <octavo/scaling/swizzle.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <octavo/scaling/swizzle.hpp>
 #include <vector>
 
 using octavo::swizzled_scale_bytes;

@@ -25,7 +25,8 @@ struct call {
     out.o = contiguous(x, 8, 4, 32);
     back_in.q = in.q, back_in.k = in.k, back_in.v = in.v, back_in.dout = out.o, back_in.o = out.o;
     back_in.m = back_in.l = memory;
-    back_out.dq = contiguous(x, 8, 4, 64), back_out.dk = contiguous(x, 16, 2, 64), back_out.dv = contiguous(x, 16, 2, 32);
+    back_out.dq = contiguous(x, 8, 4, 64), back_out.dk = contiguous(x, 16, 2, 64),
+    back_out.dv = contiguous(x, 16, 2, 32);
   }
   std::string forward() const { return validate(p, in, out).message.c_str(); }
   std::string backward(bool reads_o = true) const { return validate(p, back_in, back_out, reads_o).message.c_str(); }

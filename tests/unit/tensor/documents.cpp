@@ -34,8 +34,13 @@ TEST_CASE("tiles cover batches once") {
 }
 
 TEST_CASE("tiles cover packed documents once, whatever their lengths") {
-  for (const std::vector<std::int32_t>& cu : {std::vector<std::int32_t>{0, 144, 432, 944}, {0, 0, 0, 5}, {0, 127, 128, 256, 257},
-                                              {0, 1, 2, 3, 4, 5, 6, 7, 8}, {0}, {0, 0}, {0, 128, 128, 128, 384}})
+  for (const std::vector<std::int32_t>& cu : {std::vector<std::int32_t>{0, 144, 432, 944},
+                                              {0, 0, 0, 5},
+                                              {0, 127, 128, 256, 257},
+                                              {0, 1, 2, 3, 4, 5, 6, 7, 8},
+                                              {0},
+                                              {0, 0},
+                                              {0, 128, 128, 128, 384}})
     for (const std::int64_t tail : {0, 2, 300})
       for (const int tile : {32, 128}) {
         documents docs{.count = static_cast<std::int64_t>(cu.size()) - 1, .total = cu.back() + tail, .packed = true};

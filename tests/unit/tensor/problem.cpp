@@ -35,10 +35,14 @@ TEST_CASE("what makes no sense is named") {
   CHECK(with([](problem& p) { p.element = dtype::e4m3; }).find("not e4m3") != std::string::npos);
   CHECK(with([](problem& p) { p.mask.window_left = -2; }).find("a window counts keys") != std::string::npos);
   CHECK(with([](problem& p) { p.softcap = -1; }).find("softcap") != std::string::npos);
-  CHECK(with([](problem& p) { p.softcap = std::numeric_limits<float>::quiet_NaN(); }).find("softcap") != std::string::npos);
-  CHECK(with([](problem& p) { p.softmax_scale = std::numeric_limits<float>::infinity(); }).find("softmax_scale") != std::string::npos);
-  CHECK(with([](problem& p) { p.shard.q_begin = -1; }) == "extents and positions must not be negative, nor above 2^48: -1");
-  CHECK(with([](problem& p) { p.shard = {.q_begin = 10, .s_q_total = 50}; }).find("beyond s_q_total 50") != std::string::npos);
+  CHECK(with([](problem& p) { p.softcap = std::numeric_limits<float>::quiet_NaN(); }).find("softcap") !=
+        std::string::npos);
+  CHECK(with([](problem& p) { p.softmax_scale = std::numeric_limits<float>::infinity(); }).find("softmax_scale") !=
+        std::string::npos);
+  CHECK(with([](problem& p) { p.shard.q_begin = -1; }) ==
+        "extents and positions must not be negative, nor above 2^48: -1");
+  CHECK(with([](problem& p) { p.shard = {.q_begin = 10, .s_q_total = 50}; }).find("beyond s_q_total 50") !=
+        std::string::npos);
   CHECK(with([](problem& p) { p.packed = true, p.shard.q_begin = 1; }).find("exclude each other") != std::string::npos);
 }
 
@@ -75,8 +79,8 @@ TEST_CASE("a problem says which features it needs") {
   p.mask = {.causal = causal_mask::bottom_right, .window_left = 3};
   p.sink = true;
   p.wants = feature::dropout;
-  CHECK(required_features(p) ==
-        (feature::grouped_queries | feature::causal_bottom_right | feature_set(feature::window) | feature::sink | feature::dropout));
+  CHECK(required_features(p) == (feature::grouped_queries | feature::causal_bottom_right |
+                                 feature_set(feature::window) | feature::sink | feature::dropout));
 }
 
 TEST_CASE("feature sets print as names") {
