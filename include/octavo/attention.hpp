@@ -76,6 +76,7 @@ template <class Config>
 status attention_delta(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
                        const delta_outputs& out, workspace scratch) {
   detail::argument_check c(p);
+  detail::check_common(c, p, in.cu_seqlens_q, in.cu_seqlens_kv, in.sink, in.key_shift);
   detail::check_qkv(c, p, in.q, in.k, in.v, in.q_payload, in.k_payload, in.v_payload);
   c.present("dout", in.dout, p.s_q, p.total_q, p.h_q, p.d_v);
   c.given("m (from the forward)", in.m, p.stat_rows());
@@ -92,9 +93,8 @@ template <class Config>
 status attention_combine(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts,
                          int count, const forward_outputs& out, workspace scratch) {
   const status valid = validate(p);
-  if (const status s = detail::admit<Config>(p, valid, scratch, pass::combine); !s) return s;
-  if (count < 1 || parts == nullptr)
-    return {status_code::invalid_argument, "attention_combine needs at least one part"};
+  const status arguments = valid ? validate(p, parts, count, out) : valid;
+  if (const status s = detail::admit<Config>(p, arguments, scratch, pass::combine); !s) return s;
   return Config::backend::template combine_parts<Config>(queue, p, parts, count, out, scratch);
 }
 

@@ -65,7 +65,7 @@ struct backward_kernel {
     typename B::template col_vector<N> k_scale(ctx, keys), v_scale(ctx, keys), v_exponent(ctx, keys),
         v_reciprocal(ctx, keys);
 
-    const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
+    const score_map<B> map = score_map<B>::of(d.scale, p.softcap);
     const payload_plane k_plane = d.k_plane(kv_at), v_plane = d.v_plane(kv_at);
     const int tokens = d.payload_tokens(kv_at.kv, tile);
     B::load(ctx, k, k_plane, j0, tokens);
@@ -159,7 +159,7 @@ struct backward_kernel {
         B::sync(ctx);
       }
     }
-    const float scale = p.scale();
+    const float scale = d.scale;
     B::transform(ctx, dk, [scale](float x, int, int) { return x * scale; });
     B::store(ctx, out.dk, element_offset(out.dk, d.kv_docs, tile.document, j0, h_kv), dk, tile.tokens);
     B::store(ctx, out.dv, element_offset(out.dv, d.kv_docs, tile.document, j0, h_kv), dv, tile.tokens);
@@ -218,7 +218,7 @@ struct finish_rows_kernel {
     const problem& p = d.problem;
     const std::int64_t h = item % p.h_q;
     const token_tile tile = d.q_docs.tile_at(item / p.h_q, M);
-    const float scale = p.scale();
+    const float scale = d.scale;
     for (int i = 0; i < tile.tokens; ++i) {
       const std::int64_t row = d.statistic(tile.document, h, tile.first + i);
       float x[max_channels];

@@ -55,7 +55,7 @@ struct q_shift_kernel {
     const bool tail = data.q_docs.is_tail(tile.document);
     const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
     const int d = static_cast<int>(p.d_qk);
-    const float scale = p.scale();
+    const float scale = data.scale;
     for (int i = 0; i < tile.tokens; ++i) {
       float row[max_channels], sum = 0;
       if (!tail) {

@@ -18,7 +18,7 @@ struct combine_kernel {
 
   octavo::problem problem;
   documents q_docs;
-  const partial_forward* parts = nullptr;
+  partial_forward parts[max_combined_parts];  ///< by value: the caller's list is host memory
   int count = 0;
   forward_outputs out;
 

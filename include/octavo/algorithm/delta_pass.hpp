@@ -75,7 +75,7 @@ struct delta_sums_kernel {
         mean(ctx, rows), n_sum(ctx, rows), dp_sum(ctx, rows);
     typename B::template col_vector<N> k_scale(ctx, keys), v_scale(ctx, keys);
 
-    const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
+    const score_map<B> map = score_map<B>::of(d.scale, p.softcap);
     const payload_plane q_plane = d.q_plane(at), k_plane = d.k_plane(at), v_plane = d.v_plane(at),
                         do_plane = data.dout_plane(at);
     const std::int64_t first_row = d.statistic(at.document, h, tile.first);

@@ -45,7 +45,7 @@ struct forward_kernel {
         l(ctx, rows);
     typename B::template col_vector<N> k_scale(ctx, keys), v_exponent(ctx, keys), v_reciprocal(ctx, keys);
 
-    const score_map<B> map = score_map<B>::of(p.scale(), p.softcap);
+    const score_map<B> map = score_map<B>::of(data.scale, p.softcap);
     const payload_plane k_plane = data.k_plane(at), v_plane = data.v_plane(at);
     load_queries(ctx, q, q_scale, at, tile);
     B::fill(ctx, o, 0.0f);

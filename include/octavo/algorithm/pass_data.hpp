@@ -30,11 +30,12 @@ struct head_of_document {
 template <class Recipe>
 struct pass_data {
   octavo::problem problem;
+  float scale = 0;  ///< of the softmax, the default resolved: optional's members do not run on every device
   documents q_docs, kv_docs;
   const_quantized q, k, v;
   const float* sink = nullptr;  ///< [h_q]
-  const float* q_shift =
-      nullptr;  ///< [b, h_q, s_q] scale * q_i . u: what centring the keys took from the scores of row i
+  /// [b, h_q, s_q] scale * q_i . u: what centring the keys took from the scores of row i
+  const float* q_shift = nullptr;
 
   OCTAVO_HD head_of_document head(std::int64_t document, std::int64_t h_q) const {
     // The tail of one side pairs with nothing on the other.

@@ -179,7 +179,9 @@ struct generic_passes {
     using B = typename Config::backend;
     detail::launcher<B> on(queue, p, nullptr);
     // Rows are independent, so packed documents are one long one here and need no offsets.
-    on.run(combine_kernel<B>{p, p.packed ? documents{1, p.total_q} : query_documents(p, {}), parts, count, out});
+    combine_kernel<B> kernel{p, p.packed ? documents{1, p.total_q} : query_documents(p, {}), {}, count, out};
+    for (int r = 0; r < count; ++r) kernel.parts[r] = parts[r];
+    on.run(kernel);
     return on.status();
   }
 };

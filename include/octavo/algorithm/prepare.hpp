@@ -151,7 +151,7 @@ struct quantised_qkv {
   }
   template <class Inputs>
   pass_data<Recipe> data(const problem& p, const Inputs& in) const {
-    return {p, q.at.docs, k.at.docs, q.payload(), k.payload(), v.payload(), in.sink, q_shift};
+    return {p, p.scale(), q.at.docs, k.at.docs, q.payload(), k.payload(), v.payload(), in.sink, q_shift};
   }
   template <class Inputs>
   void run(launcher<B>& on, const problem& p, const Inputs& in) const {

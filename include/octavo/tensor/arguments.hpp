@@ -28,7 +28,7 @@ struct basic_quantized {
   Tensor columnwise;  ///< mx32 only: the payload whose scales run along s
   Void* columnwise_scale = nullptr;
 
-  constexpr explicit operator bool() const { return static_cast<bool>(rowwise); }
+  OCTAVO_HD constexpr explicit operator bool() const { return static_cast<bool>(rowwise); }
 };
 struct quantized : basic_quantized<tensor, void> {};
 struct const_quantized : basic_quantized<const_tensor, const void> {
@@ -98,6 +98,9 @@ struct partial_forward {
   const float* l = nullptr;
   const float* lse = nullptr;
 };
+
+/// Parts that one attention_combine takes. More are combined in steps: a combined part is a part again.
+inline constexpr int max_combined_parts = 32;
 
 /// Scratch memory of the caller. Nothing in it needs to be initialised or kept between calls.
 struct workspace {

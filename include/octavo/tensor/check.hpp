@@ -87,6 +87,22 @@ inline status validate(const problem& p, const forward_inputs& in, const forward
   return c.result();
 }
 
+inline status validate(const problem& p, const partial_forward* parts, int count, const forward_outputs& out) {
+  using role = detail::argument_check::role;
+  detail::argument_check c(p);
+  c.refuse_if(parts == nullptr || count < 1, "attention_combine needs at least one part");
+  c.refuse_if(count > max_combined_parts, "attention_combine takes at most 32 parts: combine in steps");
+  static_assert(max_combined_parts == 32);
+  for (int r = 0; r < count && c.result().ok(); ++r) {
+    c.present("a part's o", parts[r].o, p.s_q, p.total_q, p.h_q, p.d_v, role::result);
+    c.given("a part's m", parts[r].m, p.stat_rows());
+    c.given("a part's l", parts[r].l, p.stat_rows());
+    if (out.lse != nullptr) c.given("a part's lse", parts[r].lse, p.stat_rows());
+  }
+  c.present("o", out.o, p.s_q, p.total_q, p.h_q, p.d_v, role::output);
+  return c.result();
+}
+
 /// reads_o: whether the delta policy reads O.
 inline status validate(const problem& p, const backward_inputs& in, const backward_outputs& out, bool reads_o) {
   if (const status s = validate(p); !s) return s;

@@ -77,10 +77,10 @@ struct problem {
   feature_set wants{};          ///< wishes without a field of their own (dropout, additive bias, ...)
 
   /// Whether this call sees only some keys of the sequence.
-  constexpr bool part_of_keys() const {
+  OCTAVO_HD constexpr bool part_of_keys() const {
     return shard.kv_begin > 0 || (shard.s_kv_total != 0 && shard.s_kv_total != s_kv);
   }
-  constexpr std::int64_t group() const { return h_q / h_kv; }
+  OCTAVO_HD constexpr std::int64_t group() const { return h_q / h_kv; }
   float scale() const { return softmax_scale ? *softmax_scale : 1.0f / std::sqrt(static_cast<float>(d_qk)); }
   /// Rows per query head in the statistics [b, h_q, s_q] or, packed, [h_q, total_q].
   constexpr std::int64_t stat_rows() const { return packed ? total_q : b * s_q; }

@@ -22,8 +22,8 @@ struct basic_tensor {
   std::int64_t stride_s = 0;  ///< from token to token
   std::int64_t stride_h = 0;  ///< from head to head
 
-  constexpr explicit operator bool() const { return data != nullptr; }
-  constexpr operator basic_tensor<const void>() const { return {data, type, stride_b, stride_s, stride_h}; }
+  OCTAVO_HD constexpr explicit operator bool() const { return data != nullptr; }
+  OCTAVO_HD constexpr operator basic_tensor<const void>() const { return {data, type, stride_b, stride_s, stride_h}; }
 };
 
 using tensor = basic_tensor<void>;
@@ -54,7 +54,7 @@ struct offsets {
   const void* data = nullptr;
   bool wide = false;  ///< int64 instead of int32
 
-  constexpr explicit operator bool() const { return data != nullptr; }
+  OCTAVO_HD constexpr explicit operator bool() const { return data != nullptr; }
   OCTAVO_HD std::int64_t operator[](std::int64_t i) const {
     return wide ? static_cast<const std::int64_t*>(data)[i] : static_cast<const std::int32_t*>(data)[i];
   }
