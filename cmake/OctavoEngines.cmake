@@ -15,6 +15,7 @@
 #       HEADER path              what to include for it, as users do
 #       RECIPES recipe...        what it computes, by the names in octavo::recipe
 #       [LANGUAGE language]      of the generated sources, CXX unless given; a project must have enabled it
+#       [ARCHITECTURES arch...]  of the generated CUDA sources, as CMAKE_CUDA_ARCHITECTURES takes them
 #       [LINK target...]         what its engines link beside octavo::octavo
 #       [ENTRY template]         octavo::host_entry unless given: ENTRY<TYPE>(engines) makes the octavo::backend_entry
 #       [UNAVAILABLE reason])    why it cannot be compiled here; absent or empty if it can
@@ -22,7 +23,7 @@ cmake_minimum_required(VERSION 3.25)
 include_guard(GLOBAL)
 
 function(octavo_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 backend "" "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 backend "" "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
   if(DEFINED backend_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "octavo_backend(${name}): unknown arguments: ${backend_UNPARSED_ARGUMENTS}")
   endif()
@@ -36,7 +37,7 @@ function(octavo_backend name)
   if(NOT backend_UNAVAILABLE AND NOT backend_LANGUAGE IN_LIST languages)
     set(backend_UNAVAILABLE "language ${backend_LANGUAGE} is not enabled")
   endif()
-  foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE LINK ENTRY UNAVAILABLE)
+  foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
     set_property(GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field} "${backend_${field}}")
   endforeach()
   set_property(GLOBAL APPEND PROPERTY OCTAVO_BACKENDS_DESCRIBED ${name})
@@ -93,7 +94,7 @@ function(octavo_add_engines target)
   set(declarations "")
   set(entries "")
   foreach(name IN LISTS known)
-    foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE LINK ENTRY UNAVAILABLE)
+    foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
       get_property(${field} GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field})
     endforeach()
     if(NOT wanted STREQUAL "auto")
@@ -115,6 +116,13 @@ function(octavo_add_engines target)
     string(APPEND declarations "backend_entry ${identifier}();\n")
     string(APPEND entries "      ${identifier}(),\n")
     set_source_files_properties(${sources} PROPERTIES LANGUAGE ${LANGUAGE})
+    if(LANGUAGE STREQUAL "CUDA")  # a library of its own, since architectures belong to targets
+      add_library(${target}_${identifier} OBJECT ${sources})
+      set_target_properties(${target}_${identifier} PROPERTIES CUDA_ARCHITECTURES "${ARCHITECTURES}")
+      target_compile_options(${target}_${identifier} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+      target_link_libraries(${target}_${identifier} PRIVATE octavo::octavo ${LINK})
+      set(sources $<TARGET_OBJECTS:${target}_${identifier}>)
+    endif()
     target_sources(${target} PRIVATE ${sources})
     target_link_libraries(${target} PUBLIC ${LINK})
     list(JOIN RECIPES ", " recipes)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <octavo/algorithm/passes.hpp>
+#include <octavo/algorithm/scratch.hpp>
 #include <octavo/backends/cpu/launch.hpp>
 #include <octavo/backends/cpu/operations.hpp>
 
@@ -27,7 +28,7 @@ struct cpu : generic_passes, cpu_detail::operations {
 
   /// Every recipe but `exact`, which is float64.
   template <class R>
-  static constexpr bool computes = !std::is_same_v<R, recipe::exact>;
+  static constexpr bool computes = !std::is_same_v<R, recipe::exact> && recipe::is_sound<R>;
 
   static constexpr const char* name() { return "cpu"; }
   static text unavailable() { return {}; }
@@ -36,12 +37,22 @@ struct cpu : generic_passes, cpu_detail::operations {
   }
 
   static std::size_t scratch_bytes(const problem& p) {
-    return cpu_detail::worker_bytes(p) * static_cast<std::size_t>(cpu_detail::workspace_workers(p));
+    return bytes_per_worker(p) * static_cast<std::size_t>(workers(p));
   }
   template <class Kernel>
   static status launch(queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
-    cpu_detail::launch(on, p, scratch, items, kernel);
+    const cpu_detail::arena tiles{static_cast<std::byte*>(scratch), bytes_per_worker(p), workers(p)};
+    cpu_detail::launch(on, tiles, items, kernel);
     return {};
+  }
+
+ private:
+  /// Each tile may be padded to a cache line, 16 floats.
+  static std::size_t bytes_per_worker(const problem& p) { return tile_floats<cpu>(p, 16) * sizeof(float); }
+  /// No more than the machine has threads, nor than there are tiles.
+  static int workers(const problem& p) {
+    const std::int64_t items = tile_items<cpu>(p), threads = cpu_detail::hardware_threads();
+    return static_cast<int>(items < 1 ? 1 : items < threads ? items : threads);
   }
 };
 

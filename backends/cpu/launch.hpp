@@ -3,10 +3,8 @@
 // that end with the call. There is no pool.
 #pragma once
 
-#include <octavo/algorithm/mask.hpp>
 #include <octavo/backends/cpu/tile.hpp>
 #include <octavo/backends/cpu/tuning.hpp>
-#include <octavo/tensor/documents.hpp>
 
 #include <atomic>
 #include <thread>
@@ -30,52 +28,37 @@ inline int hardware_threads() {
   return n < 1 ? 1 : n > max_workers ? max_workers : n;
 }
 
-/// Bytes of tiles that one worker needs: the sum over the tiles of the backward, the largest kernel.
-inline std::size_t worker_bytes(const problem& p) {
-  const std::int64_t d = p.d_qk > p.d_v ? p.d_qk : p.d_v;
-  const std::int64_t m = tile_extent(p.packed ? p.total_q : p.s_q, cpu_tuning::tile_q);
-  const std::int64_t n = tile_extent(p.packed ? p.total_kv : p.s_kv, cpu_tuning::tile_kv);
-  const std::int64_t values = (5 * m + 7 * n) * d + 6 * m * n + 16 * (m + n);
-  constexpr std::int64_t tiles = 64;  // each may be padded to a cache line
-  return static_cast<std::size_t>(values) * sizeof(float) + tiles * 64;
-}
+/// The workers' tiles in the caller's workspace.
+struct arena {
+  std::byte* memory = nullptr;  ///< null: the kernel takes no tiles
+  std::size_t bytes_per_worker = 0;
+  int workers = max_workers;  ///< that it has room for
+};
 
-/// Workers that a workspace has room for: no more than the machine has threads, nor than there are tiles.
-inline int workspace_workers(const problem& p) {
-  const std::int64_t q =
-      (p.packed ? p.total_q / cpu_tuning::tile_q + p.b + 1 : p.b * ceil_div(p.s_q, cpu_tuning::tile_q)) * p.h_q;
-  const std::int64_t kv =
-      (p.packed ? p.total_kv / cpu_tuning::tile_kv + p.b + 1 : p.b * ceil_div(p.s_kv, cpu_tuning::tile_kv)) * p.h_kv;
-  const std::int64_t items = q > kv ? q : kv;
-  const int threads = hardware_threads();
-  return items < 1 ? 1 : items < threads ? static_cast<int>(items) : threads;
-}
-
-/// Runs kernel(context, item) for all items; scratch has worker_bytes for each of workspace_workers (null: the kernel
-/// takes no tiles).
+/// Runs kernel(context, item) for all items, started in order.
 template <class Kernel>
-void launch(const queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
+void launch(const queue& on, const arena& tiles, std::int64_t items, const Kernel& kernel) {
   struct state {
     const Kernel& kernel;
-    std::byte* scratch;
-    std::size_t bytes;
+    const arena& tiles;
     std::int64_t items;
     std::atomic<std::int64_t> next{0};
     std::atomic<int> worker{0};
 
     void work() {
       const int me = worker.fetch_add(1);
-      context ctx(scratch + (scratch == nullptr ? 0 : static_cast<std::size_t>(me) * bytes),
-                  scratch == nullptr ? 0 : bytes);
+      const bool has_tiles = tiles.memory != nullptr;
+      context ctx(has_tiles ? tiles.memory + static_cast<std::size_t>(me) * tiles.bytes_per_worker : nullptr,
+                  has_tiles ? tiles.bytes_per_worker : 0);
       for (std::int64_t item; (item = next.fetch_add(1)) < items;) {
         ctx.reset();
         kernel(ctx, item);
       }
     }
   };
-  state shared{kernel, static_cast<std::byte*>(scratch), worker_bytes(p), items};
+  state shared{kernel, tiles, items};
   int workers = on.threads > 0 ? on.threads : hardware_threads();
-  if (const int room = workspace_workers(p); workers > room) workers = room;
+  if (workers > tiles.workers) workers = tiles.workers;
   if (items < workers) workers = static_cast<int>(items);
 
   if (on.executor != nullptr) {

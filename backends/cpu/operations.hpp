@@ -72,7 +72,7 @@ struct operations {
   }
 
   template <int M, int N>
-  static void store(context&, const basic_tensor<void>& to, std::int64_t offset, const accum<M, N>& from, int n) {
+  static void store(context&, const tensor& to, std::int64_t offset, const accum<M, N>& from, int n) {
     for (int i = 0; i < n; ++i) write_elements(to, offset + i * to.stride_s, from.columns, from.row(i));
   }
 
@@ -234,7 +234,7 @@ struct operations {
     const std::int64_t first = token * (I == image::rowwise ? x.rowwise_stride : x.columnwise_stride);
     if constexpr (std::is_same_v<T, bf16>) {
       const auto* from = reinterpret_cast<const bf16*>(bytes) + first;
-      for (int c = 0; c < d; ++c) out[c] = static_cast<float>(from[c]);
+      for (int c = 0; c < d; ++c) out[c] = nan_unless_finite(static_cast<float>(from[c]));
     } else {
       for (int c = 0; c < d; ++c) out[c] = T::decode(bytes[first + c]);
     }
@@ -250,7 +250,10 @@ struct operations {
     }
   }
 
-  /// round(x / scale); an infinity is not saturated but made NaN, by the difference that is 0 for every other number.
+  /// An infinity is made NaN in every recipe (FP8 payloads cannot hold it), by the difference that is 0 for finite x.
+  static float nan_unless_finite(float x) { return x + (x - x); }
+
+  /// round(x / scale), without saturating an infinity.
   template <class T>
   static float round_finite(float x, float reciprocal) {
     return T::round(x * reciprocal) + (x - x);

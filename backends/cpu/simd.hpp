@@ -5,7 +5,7 @@
 
 #include <octavo/backends/cpu/target.hpp>
 
-#if __has_include(<experimental/simd>)
+#if __has_include(<experimental/simd>) && !defined(__CUDACC__)  // nvcc's front end does not take GCC's header
 #include <experimental/simd>
 #endif
 

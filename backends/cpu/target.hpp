@@ -6,7 +6,9 @@
 
 // The instruction set is part of every name below. Two libraries of one program that were compiled for different
 // processors keep their own code: without this the linker would merge functions of the same name and different vectors.
-#if defined(__AVX512F__)
+#if defined(__CUDACC__)
+#define OCTAVO_CPU_TARGET for_host_of_cuda
+#elif defined(__AVX512F__)
 #define OCTAVO_CPU_TARGET for_avx512
 #elif defined(__AVX2__)
 #define OCTAVO_CPU_TARGET for_avx2

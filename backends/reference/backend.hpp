@@ -133,7 +133,7 @@ struct reference {
 
   /// E5M2 has too few mantissa bits to stand in for BF16 or float64: it is an option of the scaled recipes.
   template <class Recipe>
-  static constexpr bool computes = recipe::is_fp8<Recipe> || !recipe::has_e5m2_gradients<Recipe>;
+  static constexpr bool computes = recipe::is_sound<Recipe>;
 
   template <class Config>
   static constexpr feature_set features() {

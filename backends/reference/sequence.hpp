@@ -30,8 +30,8 @@ struct head_rows {
   std::int64_t head, heads;
 
   /// First element in a tensor [b, s, h, d] or [total, h, d].
-  template <class Void>
-  std::int64_t origin(const basic_tensor<Void>& t) const {
+  template <class Tensor>
+  std::int64_t origin(const Tensor& t) const {
     return (packed ? 0 : document * t.stride_b) + first * t.stride_s + head * t.stride_h;
   }
   /// First element in statistics [b, h, s] or [h, total].

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <string>
 
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "exit.hpp"
 
@@ -24,16 +26,6 @@ int complain(cli::exit_code code, std::string line) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   std::fprintf(stderr, "octavo: %s\n", line.c_str());
   return static_cast<int>(code);
-}
-
-/// CLI11's complaint, with what is allowed.
-std::string explain(const CLI::App& app, const CLI::ParseError& e) {
-  const auto used = app.get_subcommands();
-  if (used.empty()) return std::string(e.what()) + "; allowed: attention, audit, bench, backends, --help, --version";
-  std::string line = e.what();
-  if (const std::size_t at = line.find(": At Most 1 required"); at != std::string::npos)
-    line = line.substr(0, at) + " is given more than once; allowed: once";
-  return line + " (octavo " + used.front()->get_name() + " --help lists the options)";
 }
 
 int run(int argc, char** argv) {
@@ -55,10 +47,11 @@ int run(int argc, char** argv) {
   add_options(*on_bench, bench);
 
   try {
+    cli::check_assignments(app, {argv, static_cast<std::size_t>(argc)});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(cli::exit_code::bad_input, explain(app, e));
+    cli::bad_input(cli::explain(app, e));
   }
   if (on_attention->parsed()) cli::run_attention(attention);
   if (on_audit->parsed()) cli::run_audit(audit);
@@ -67,11 +60,20 @@ int run(int argc, char** argv) {
   return static_cast<int>(cli::exit_code::done);
 }
 
+/// What was printed may still be in a buffer, and the disk behind it full: a lost result is a failure.
+void flush_output() {
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout)
+    cli::failed("standard output cannot be written; what was printed is lost");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    flush_output();
+    return code;
   } catch (const cli::stop& e) {
     return complain(e.code, e.what());
   } catch (const std::bad_alloc&) {

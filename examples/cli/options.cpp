@@ -6,52 +6,36 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "join.hpp"
+#include "values.hpp"
 
 namespace cli {
 namespace {
 
 using parse_function = std::function<void(const std::string&)>;
 
-/// A parser's complaint, which CLI11 puts behind the option's name.
+/// A parser's complaint, with the option's name before it.
 [[noreturn]] void reject(const std::string& option, const std::string& value, const std::string& allowed) {
   throw CLI::ValidationError(option, "'" + value + "' is not allowed here; allowed: " + allowed);
-}
-
-/// The whole of `word` as a number, or false.
-template <class Number>
-bool parse_number(std::string_view word, Number& into) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
-  return error == std::errc() && end == word.data() + word.size();
 }
 
 /// Comma-separated integers >= smallest, exactly `count` of them.
 std::vector<std::int64_t> parse_list(const std::string& option, const std::string& value, std::size_t count,
                                      std::int64_t smallest, const std::string& allowed) {
-  std::vector<std::int64_t> out;
-  for (std::size_t begin = 0; begin <= value.size();) {
-    const std::size_t end = std::min(value.find(',', begin), value.size());
-    std::int64_t number = 0;
-    if (!parse_number(std::string_view(value).substr(begin, end - begin), number) || number < smallest)
-      reject(option, value, allowed);
-    out.push_back(number);
-    begin = end + 1;
-  }
-  if (out.size() != count) reject(option, value, allowed);
-  return out;
+  const auto numbers = integers_of(value);
+  if (!numbers || numbers->size() != count || *std::min_element(numbers->begin(), numbers->end()) < smallest)
+    reject(option, value, allowed);
+  return *numbers;
 }
 
 float parse_float(const std::string& option, const std::string& value, float smallest, const std::string& allowed) {
-  float number = 0;
-  if (!parse_number(std::string_view(value), number) || !std::isfinite(number) || number < smallest)
-    reject(option, value, allowed);
-  return number;
+  const auto number = real_of(value);
+  if (!number || *number < smallest) reject(option, value, allowed);
+  return *number;
 }
 
 octavo::dtype parse_dtype(const std::string& value) {
@@ -60,25 +44,35 @@ octavo::dtype parse_dtype(const std::string& value) {
   reject("--dtype", value, "f32, f16, bf16");
 }
 
-octavo::causal_mask parse_causal(const std::string& value) {
-  if (value == "top-left") return octavo::causal_mask::top_left;
-  if (value == "bottom-right") return octavo::causal_mask::bottom_right;
-  reject("--causal", value, "--causal (top-left), --causal=top-left, --causal=bottom-right");
-}
-
-/// An option with one value, parsed at once.
+/// An option with one value, parsed at once. No value begins with "--", so that a forgotten one is noticed where it is
+/// missing: CLI11 would take the option after it instead.
 CLI::Option* add_parsed(CLI::App& command, const std::string& name, const std::string& type, parse_function parse,
                         const std::string& help) {
-  return command.add_option_function<std::string>(name, std::move(parse), help)->type_name(type);
+  const parse_function checked = [name, type, parse = std::move(parse)](const std::string& value) {
+    if (value.empty()) throw CLI::ValidationError(name, "the value is empty; allowed: " + type);
+    if (value.starts_with("--"))
+      throw CLI::ValidationError(name, "needs a value, but '" + value + "' stands in its place; allowed: " + type +
+                                           " (a path that begins so is written ./" + value + ")");
+    parse(value);
+  };
+  return command.add_option_function<std::string>(name, checked, help)->type_name(type);
+}
+
+/// A path, or a word that may stand for one.
+CLI::Option* add_path(CLI::App& command, const std::string& name, const std::string& type, std::string& into,
+                      const std::string& help) {
+  return add_parsed(command, name, type, [&into](const std::string& value) { into = value; }, help);
 }
 
 CLI::Option* add_file(CLI::App& command, const std::string& name, std::string& into, const std::string& help) {
-  return command.add_option(name, into, help)->type_name("FILE");
+  return add_path(command, name, "FILE", into, help);
 }
 
-/// A switch; like every option here it may be given once (CLI11 would let a flag's last value win).
+/// A switch takes no value, and like every option here it may be given once (CLI11 would let a flag's last value win).
 CLI::Option* add_switch(CLI::App& command, const std::string& name, bool& into, const std::string& help) {
-  return command.add_flag(name, into, help)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  return command.add_flag(name, into, help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
+      ->disable_flag_override();
 }
 
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& into,
@@ -93,10 +87,16 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
 
 /// --causal is a flag that may carry a value behind '=', so that it never takes the argument after it.
 void add_causal(CLI::App& command, octavo::causal_mask& into) {
+  const auto parse = [&into](const std::string& value) -> std::string {
+    if (value != "top-left" && value != "bottom-right")
+      return "'" + value + "' is not allowed here; allowed: --causal (top-left), --causal=top-left, --causal=bottom-right";
+    into = value == "top-left" ? octavo::causal_mask::top_left : octavo::causal_mask::bottom_right;
+    return {};
+  };
   command.add_flag("--causal{top-left}")
       ->description("causal mask: --causal or --causal=top-left, --causal=bottom-right")
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
-      ->each([&into](const std::string& value) { into = parse_causal(value); });
+      ->check(parse, "");  // CLI11 puts the option's name before the sentence
 }
 
 void add_engine(CLI::App& command, engine_options& into) {
@@ -144,11 +144,8 @@ void add_problem(CLI::App& command, problem_options& into) {
   CLI::Option* kv = add_file(command, "--cu-seqlens-kv", into.cu_seqlens_kv, "the same for keys and values");
   q->needs(kv);
   kv->needs(q);
-  command
-      .add_option("--key-centring", into.key_centring,
-                  "subtract from every key: off, batch (their mean), or a float32 "
-                  "file [b, h_kv, d_qk] [off]")
-      ->type_name("off|batch|FILE");
+  add_path(command, "--key-centring", "off|batch|FILE", into.key_centring,
+           "subtract from every key: off, batch (their mean), or a float32 file [b, h_kv, d_qk] [off]");
   add_switch(command, "--deterministic", into.deterministic, "bit-identical results from run to run");
 }
 
@@ -170,7 +167,7 @@ void add_options(CLI::App& command, attention_options& into) {
   add_problem(command, into.problem);
   add_switch(command, "--o-residual", into.o_residual, "also T(O - T(O)), which the consistent delta adds to O");
   add_switch(command, "--save-payloads", into.save_payloads, "also the FP8 payloads of Q, K, V, dO with their scales");
-  command.add_option("--out", into.out, "folder for the results, created if needed")->type_name("DIR")->required();
+  add_path(command, "--out", "DIR", into.out, "folder for the results, created if needed")->required();
 }
 
 void add_options(CLI::App& command, audit_options& into) {
@@ -178,9 +175,7 @@ void add_options(CLI::App& command, audit_options& into) {
   add_engine(command, into.engine);
   add_problem(command, into.problem);
   command.get_option("--dout")->required();
-  command.add_option("--out", into.out, "folder for report.json and audit.png, created if needed")
-      ->type_name("DIR")
-      ->required();
+  add_path(command, "--out", "DIR", into.out, "folder for report.json and audit.png, created if needed")->required();
 }
 
 void add_options(CLI::App& command, bench_options& into) {
@@ -201,12 +196,13 @@ void add_options(CLI::App& command, bench_options& into) {
   add_parsed(
       command, "--repeat", "N",
       [&into](const std::string& value) {
-        if (!parse_number(std::string_view(value), into.repeat) || into.repeat < 1 || into.repeat > 100000)
-          reject("--repeat", value, "an integer from 1 to 100000");
+        const auto number = integer_of(value);
+        if (!number || *number < 1 || *number > 100000) reject("--repeat", value, "an integer from 1 to 100000");
+        into.repeat = static_cast<int>(*number);
       },
       "timed runs after one to warm up [5]");
   add_switch(command, "--baseline", into.baseline, "also an unfused FP32 attention whose products are Eigen's");
-  command.add_option("--json", into.json, "also write the figures to this file")->type_name("FILE");
+  add_file(command, "--json", into.json, "also write the figures to this file");
 }
 
 }  // namespace cli

@@ -59,7 +59,8 @@ struct array {
 };
 
 struct error : std::runtime_error {
-  error(const std::string& path, const std::string& what) : std::runtime_error(path + ": " + what) {}
+  error(const std::string& path, const std::string& what) : std::runtime_error(path + ": " + what), reason(what) {}
+  std::string reason;  ///< what() without the path
 };
 
 namespace detail {
@@ -76,7 +77,8 @@ struct header {
 /// The header is a Python dictionary literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class header_parser {
  public:
-  header_parser(const std::string& path, std::string_view source) : path_(path), rest_(source) {}
+  header_parser(const std::string& path, std::string_view source, std::string_view allowed)
+      : path_(path), rest_(source), allowed_("; allowed: " + std::string(allowed)) {}
 
   header parse() {
     header h;
@@ -131,15 +133,14 @@ class header_parser {
     return inside;
   }
   dtype descr() {
-    static constexpr const char* allowed = "; allowed: float32, float16, uint16, int32, int64, uint8, little-endian";
-    if (peek() == '[') fail(std::string("structured elements") + allowed);
+    if (peek() == '[') fail("structured elements" + allowed_);
     const std::string name = quoted();
     for (const dtype_facts& d : dtypes)
       if (name == d.descr) return d.type;
     if (name == "<u1") return dtype::uint8;
-    if (!name.empty() && name[0] == '>') fail("big-endian elements '" + name + "'" + allowed);
-    if (name.starts_with("|O")) fail(std::string("Python objects as elements") + allowed);
-    fail("elements of type '" + name + "'" + allowed);
+    if (!name.empty() && name[0] == '>') fail("big-endian elements '" + name + "'" + allowed_);
+    if (name.starts_with("|O")) fail("Python objects as elements" + allowed_);
+    fail("elements of type '" + name + "'" + allowed_);
   }
   bool boolean() {
     for (const bool value : {true, false})
@@ -177,6 +178,7 @@ class header_parser {
 
   const std::string& path_;
   std::string_view rest_;
+  std::string allowed_;
 };
 
 /// Bytes that the shape of a file asks for. An array with a zero extent has none, so its other extents are not bounded
@@ -200,7 +202,9 @@ inline std::int64_t bytes_of(const std::string& path, const extents& shape, dtyp
 
 }  // namespace detail
 
-inline array read(const std::string& path) {
+/// `allowed` names the element types that the caller can use, for the error about one that no caller can.
+inline array read(const std::string& path,
+                  std::string_view allowed = "float32, float16, uint16, int32, int64, uint8, little-endian") {
   namespace fs = std::filesystem;
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
@@ -232,7 +236,7 @@ inline array read(const std::string& path) {
   std::string source(header_bytes, '\0');
   take(source.data(), source.size());
 
-  detail::header h = detail::header_parser(path, source).parse();
+  detail::header h = detail::header_parser(path, source, allowed).parse();
   if (*h.fortran_order) throw error(path, "Fortran order; allowed: C order (numpy.ascontiguousarray)");
   const std::int64_t needed = detail::bytes_of(path, *h.shape, *h.type);
   const std::uint64_t present = file_size - data_begin;

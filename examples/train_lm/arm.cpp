@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arm.hpp"
 
-#include <octavo/engines.hpp>
-
 #include <algorithm>
+#include <iterator>
 
-#include "errors.hpp"
+#include "arms/arms.hpp"
 
 namespace train_lm {
-namespace {
-
-octavo::engine find(std::string_view recipe, std::string_view delta) {
-  for (const octavo::backend_entry& backend : octavo::all_backends()) {
-    if (backend.name != "cpu") continue;
-    if (!backend.compiled) throw unsupported_error(std::string("backend cpu: ") + backend.not_compiled_reason.c_str());
-    if (const octavo::engine* e = backend.find(recipe, delta, false)) return *e;
-  }
-  throw unsupported_error("backend cpu is not compiled with recipe " + std::string(recipe) + ", delta " +
-                          std::string(delta));
-}
-
-}  // namespace
 
 octavo::problem problem_of(const arm& a, const model_shape& shape) {
   octavo::problem p;
@@ -31,30 +17,25 @@ octavo::problem problem_of(const arm& a, const model_shape& shape) {
   p.element = octavo::dtype::bf16;
   p.mask.causal = octavo::causal_mask::top_left;
   p.deterministic = true;
-  a.adjust(p);
+  p.o_residual = a.o_residual;
+  if (a.key_centring) p.key_centring = octavo::key_centring::batch;
   return p;
 }
 
 std::vector<arm> make_arms(std::span<const std::string> keys, std::string_view recipe, bool key_centring) {
-  const auto centre = [key_centring](octavo::problem& p) {
-    if (key_centring) p.key_centring = octavo::key_centring::batch;
-  };
-  const auto keep_residual = [centre](octavo::problem& p) {
-    centre(p);
-    p.o_residual = true;
-  };
-  // In the order of arm_keys.
-  const arm all[] = {
-      {"bf16", find("bf16", "stale"), [](octavo::problem&) {}},
-      {"fp8 stale", find(recipe, "stale"), centre},
-      {"fp8 matched", find(recipe, "matched"), centre},
-      {"fp8 consistent", find(recipe, "consistent"), centre},
-      {"fp8 consistent + O residual", find(recipe, "consistent"), keep_residual},
-  };
+  fp8_arms fp8 = recipe == "token" ? token_arms() : recipe == "tile" ? tile_arms() : mx32_arms();
+  arm residual = fp8.consistent;
+  residual.name += " + O residual";
+  residual.o_residual = true;
+  arm all[] = {bf16_arm(), fp8.stale, fp8.matched, fp8.consistent, residual};  // in the order of arm_keys
   static_assert(std::size(all) == std::size(arm_keys));
+
   std::vector<arm> chosen;
-  for (std::size_t i = 0; i < std::size(all); ++i)
-    if (std::ranges::find(keys, arm_keys[i]) != keys.end()) chosen.push_back(all[i]);
+  for (std::size_t i = 0; i < std::size(all); ++i) {
+    if (std::ranges::find(keys, arm_keys[i]) == keys.end()) continue;
+    all[i].key_centring = key_centring && arm_keys[i] != "bf16";
+    chosen.push_back(all[i]);
+  }
   return chosen;
 }
 

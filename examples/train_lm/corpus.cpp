@@ -33,6 +33,21 @@ void append_file(const std::filesystem::path& path, std::vector<std::uint8_t>& t
   text.insert(text.end(), std::istreambuf_iterator<char>(file), {});
 }
 
+/// Devices and pipes need not end, and a folder is read as nothing at all.
+void require_text_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const auto refuse = [&path](const std::string& why) { throw input_error("--text: " + path.string() + " " + why); };
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  if (status.type() == fs::file_type::not_found) refuse("does not exist");
+  if (failed) refuse("cannot be examined: " + failed.message());
+  if (fs::is_directory(status)) refuse("is a folder; allowed: a regular file");
+  if (!fs::is_regular_file(status)) refuse("is a device, a pipe or a socket; allowed: a regular file");
+  constexpr std::uintmax_t most = 1 << 30;
+  if (const auto size = fs::file_size(path, failed); !failed && size > most)
+    refuse("has " + std::to_string(size) + " bytes; allowed: up to " + std::to_string(most));
+}
+
 }  // namespace
 
 corpus::corpus(std::vector<std::uint8_t> text, index context) : bytes_(text.size()), unigram_entropy_(entropy(text)) {
@@ -91,7 +106,7 @@ std::vector<batch> corpus::held_out(const model_shape& shape) const {
 std::vector<std::uint8_t> read_text(const std::filesystem::path& file) {
   std::vector<std::uint8_t> text;
   if (!file.empty()) {
-    if (!std::filesystem::is_regular_file(file)) throw input_error("--text: no such file: " + file.string());
+    require_text_file(file);
     append_file(file, text);
     return text;
   }

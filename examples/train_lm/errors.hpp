@@ -11,7 +11,7 @@ struct input_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A problem that an engine does not compute, with its reason: exit code 3.
+/// A problem that octavo does not compute, with its reason: exit code 3.
 struct unsupported_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -16,7 +16,7 @@ std::vector<run_result> train_all(const options& o, const std::vector<arm>& arms
   for (int seed = 0; seed < o.seeds; ++seed)
     for (std::size_t a = 0; a < arms.size(); ++a) {
       const bool first = requests.empty();  // the baseline of seed 0, where it is among the arms
-      requests.push_back({.arm = a, .seed = seed, .capture = first ? o.out / "captured" : std::filesystem::path()});
+      requests.push_back({.arm = a, .seed = seed, .capture = first});
     }
   std::vector<run_result> results(requests.size());
   progress bar(static_cast<long>(requests.size()) * o.steps);

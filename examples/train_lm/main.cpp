@@ -2,11 +2,17 @@
 // Trains one small language model under several attention configs, from the same weights on the same batches, and
 // compares what they reach. See README.md.
 //
-// Exit codes: 0 done; 1 a failure of the run or of the self-check; 2 bad input; 3 not supported by an engine.
+// Exit codes: 0 done; 1 a failure of the run or of the self-check; 2 bad input; 3 not supported by octavo.
 #include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <stdexcept>
 
+#include "captured.hpp"
 #include "errors.hpp"
 #include "jobs.hpp"
+#include "output_folder.hpp"
 #include "report.hpp"
 #include "self_check.hpp"
 
@@ -15,38 +21,76 @@ namespace {
 
 void require_supported(const std::vector<arm>& arms, const model_shape& shape) {
   for (const arm& a : arms) {
-    const octavo::support s = a.engine.supports(problem_of(a, shape));
+    const octavo::support s = a.supports(problem_of(a, shape));
     if (!s) throw unsupported_error(a.name + ": " + s.reason.c_str());
   }
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw input_error("--out: cannot make the folder " + folder.string() + ": " + failed.message());
+constexpr const char* curves = "curves.csv";
+constexpr const char* summary = "summary.csv";
+constexpr const char* picture = "curves.png";
+
+std::vector<std::string> result_names() {
+  std::vector<std::string> names = {curves, summary, picture};
+  names.insert(names.end(), std::begin(captured_files), std::end(captured_files));
+  return names;
 }
 
-int run(const options& o) {
+/// Opened before the training, so that a file that cannot be written is found out then.
+std::ofstream open_captured_path_file(const options& o) {
+  std::ofstream file;
+  if (o.captured_path_file.empty()) return file;
+  file.open(o.captured_path_file, std::ios::trunc);
+  if (!file) throw input_error("--captured-path-file: " + o.captured_path_file.string() + " cannot be written");
+  return file;
+}
+
+/// Where the captured tensors are: a line for the user, or for the script that asked.
+void tell_captured(std::ofstream& asked, const options& o, const char* this_program) {
+  if (o.captured_path_file.empty()) {
+    std::printf("Audit of the captured tensors:\n%s\n", audit_command(this_program, o.out).c_str());
+    return;
+  }
+  asked << (o.out / captured_files[0]).parent_path().string() << '\n';
+  asked.close();
+  if (!asked) throw std::runtime_error(o.captured_path_file.string() + ": cannot be written");
+}
+
+int run(const options& o, const char* this_program) {
+  if (o.self_check) return self_check(make_arms(std::vector<std::string>{"bf16"}, o.recipe, false).front()) ? 0 : 1;
   const std::vector<arm> arms = make_arms(o.arms, o.recipe, o.key_centring);
   require_supported(arms, o.shape);
-  if (o.self_check) return self_check(make_arms(std::vector<std::string>{"bf16"}, o.recipe, false).front()) ? 0 : 1;
   const corpus text(read_text(o.text), o.shape.context);
   text.held_out(o.shape);  // too little text is said now, not after the training
-  make_folder(o.out);
+  output_folder out(o.out, result_names());
+  std::ofstream captured_path = open_captured_path_file(o);
 
   const std::vector<run_result> runs = train_all(o, arms, text);
 
-  write_curves(o.out / "curves.csv", runs, arms, o.shape.layers);
-  write_summary(o.out / "summary.csv", runs, arms, o.shape.layers);
+  write_curves(out.add(curves), runs, arms, o.shape.layers);
+  write_summary(out.add(summary), runs, arms, o.shape.layers);
+  const std::string no_picture = draw_curves(out.add(picture), runs, arms, o);
+  if (!no_picture.empty()) out.leave_out(picture);
+  const captured_tensors* captured = runs.front().captured.get();
+  if (captured != nullptr)
+    write_captured(out, *captured);
+  else
+    for (const char* name : captured_files) out.leave_out(name);
+  out.commit();
+
   print_table(summarise(runs, arms, o, arms.front().name == "bf16"), o, text);
-  const auto picture = o.out / "curves.png";
-  const std::string no_picture = draw_curves(picture, runs, arms, o);
-  std::printf("\n%s\n", no_picture.empty() ? ("Picture: " + picture.string()).c_str() : no_picture.c_str());
-  const auto captured = [&o](const char* name) { return (o.out / "captured" / name).string(); };
-  std::printf("octavo audit --dtype bf16 --causal --q %s --k %s --v %s --dout %s --out %s\n", captured("q.npy").c_str(),
-              captured("k.npy").c_str(), captured("v.npy").c_str(), captured("dout.npy").c_str(),
-              (o.out / "audit").string().c_str());
+  std::printf("\n%s\n", no_picture.empty() ? ("Picture: " + (o.out / picture).string()).c_str() : no_picture.c_str());
+  if (captured != nullptr)
+    tell_captured(captured_path, o, this_program);
+  else
+    std::printf("No captured tensors to audit: the first run diverged.\n");
   return 0;
+}
+
+/// What was printed, too, can meet a full disk.
+void finish_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw std::runtime_error("standard output cannot be written");
 }
 
 int fail(const std::exception& e, int code) {
@@ -62,11 +106,15 @@ int main(int argc, char** argv) {
   try {
     int code = 0;
     const std::optional<options> o = parse(argc, argv, code);
-    return o ? run(*o) : code;
+    if (o) code = run(*o, argv[0]);
+    finish_output();
+    return code;
   } catch (const input_error& e) {
     return fail(e, 2);
   } catch (const unsupported_error& e) {
     return fail(e, 3);
+  } catch (const std::bad_alloc&) {
+    return fail(std::runtime_error("out of memory"), 1);
   } catch (const std::exception& e) {
     return fail(e, 1);
   }

@@ -6,7 +6,7 @@
 //                 x += silu(rms_norm(x) Wup) Wdown
 //     loss = cross_entropy(rms_norm(x) Whead, next byte)
 //
-// FP32 throughout, except for what the attention engine reads and writes.
+// FP32 throughout, except for what attention reads and writes.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ struct options {
   std::filesystem::path text;  ///< empty: the default text
   std::filesystem::path out = "runs/train_lm";
   std::string recipe = "token";
-  std::vector<std::string> arms = {"bf16", "stale", "matched", "consistent"};
+  std::vector<std::string> arms;  ///< of arm_keys, each once
   bool key_centring = false;
 
   model_shape shape{.layers = 3, .width = 128, .heads = 2, .context = 256, .batch = 4};
@@ -26,6 +26,9 @@ struct options {
   int seeds = 2;
   int threads = 2;
   bool self_check = false;
+  std::filesystem::path captured_path_file;  ///< where a script wants to read the captured tensors' folder; empty: no
+
+  std::size_t runs() const { return arms.size() * static_cast<std::size_t>(seeds); }
 };
 
 /// Nothing: the program has answered already (--help), with this exit code in `code`.

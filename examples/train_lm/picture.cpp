@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// curves.png: per arm the mean over seeds, in a band from the lowest to the highest seed.
+// curves.png: per arm the mean over seeds, in a band from the lowest to the highest seed. The arms' losses lie on top
+// of each other, so a panel of its own shows what each adds to that of bf16.
 #include "../support/picture.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <sstream>
@@ -14,60 +16,87 @@ namespace {
 
 /// Okabe and Ito's colours, which all readers can tell apart.
 constexpr const char* colours[] = {"#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7"};
-static_assert(std::size(colours) == std::size(arm_keys));
+constexpr const char* dashes[] = {"1", "(14,5)", "(7,4)", "(3,3)", "(10,4,2,4)"};
+static_assert(std::size(colours) == std::size(arm_keys) && std::size(dashes) == std::size(arm_keys));
 
 /// Mean and extremes over the seeds of an arm at one point of the curve.
-struct spread {
-  double sum = 0, least = std::numeric_limits<double>::max(), most = 0;
-  int count = 0;
-
+class spread {
+ public:
   void add(double x) {
-    sum += x;
-    least = std::min(least, x);
-    most = std::max(most, x);
-    ++count;
+    if (x != x) return;  // a row-sum residual that does not exist
+    mean_.add(x);
+    least_ = std::min(least_, x);
+    most_ = std::max(most_, x);
   }
-  void print(std::ostream& out) const { out << ' ' << sum / count << ' ' << least << ' ' << most; }
+  void print(std::ostream& out) const { out << ' ' << mean_.value() << ' ' << least_ << ' ' << most_; }
+
+ private:
+  mean_of_numbers mean_;
+  double least_ = std::numeric_limits<double>::max(), most_ = std::numeric_limits<double>::lowest();
 };
 
-/// A gnuplot data block: step, then mean, least and most of the loss and of the worst layer's residual. Each point is
-/// the mean over a window of steps, for the loss of a single batch hides the differences between arms.
-void data_block(std::ostream& out, std::size_t arm, const std::vector<run_result>& runs, const options& o) {
-  constexpr int points = 50;
-  const int window = std::max(1, o.steps / points);
-  out << "$arm" << arm << " << EOD\n";
-  for (int begin = 0; begin + window <= o.steps; begin += window) {
-    spread loss, residual;
-    for (const run_result& run : runs) {
-      if (run.arm != arm || static_cast<int>(run.steps.size()) < begin + window) continue;
-      double mean_loss = 0;
-      std::vector<double> mean_row_sum(static_cast<std::size_t>(o.shape.layers), 0.0);
-      for (int step = begin; step < begin + window; ++step) {
-        const step_record& r = run.steps[static_cast<std::size_t>(step)];
-        mean_loss += r.loss / window;
-        for (std::size_t l = 0; l < mean_row_sum.size(); ++l) mean_row_sum[l] += r.row_sum[l] / window;
-      }
-      loss.add(mean_loss);
-      residual.add(*std::ranges::max_element(mean_row_sum));
+/// The steps begin, ..., end - 1, of which a curve shows the mean: the loss of a single batch hides the arms.
+struct window {
+  std::size_t begin, end;
+
+  bool inside(const run_result& run) const { return end <= run.steps.size(); }
+
+  double loss(const run_result& run) const {
+    mean_of_numbers mean;
+    for (std::size_t step = begin; step < end; ++step) mean.add(run.steps[step].loss);
+    return mean.value();
+  }
+  /// Of the layer where it is largest.
+  double row_sum(const run_result& run) const {
+    double worst = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t layer = 0; layer < run.steps[begin].row_sum.size(); ++layer) {
+      mean_of_numbers mean;
+      for (std::size_t step = begin; step < end; ++step) mean.add(run.steps[step].row_sum[layer]);
+      worst = std::fmax(worst, mean.value());
     }
-    if (loss.count == 0) break;  // every run of the arm has diverged before this window
-    out << begin + 0.5 * window;
-    loss.print(out);
-    residual.print(out);
+    return worst;
+  }
+};
+
+/// The run of arm 0 from the same weights on the same batches.
+const run_result& baseline_of(const run_result& run, const std::vector<run_result>& runs) {
+  return *std::ranges::find_if(runs, [&](const run_result& r) { return r.arm == 0 && r.seed == run.seed; });
+}
+
+/// A gnuplot data block. Columns: step; mean, least and most of the loss; of the residual; of the loss less arm 0's.
+void data_block(std::ostream& out, std::size_t arm, const std::vector<run_result>& runs, std::size_t steps) {
+  constexpr std::size_t points = 50;
+  const std::size_t width = std::max<std::size_t>(1, steps / points);
+  out << "$arm" << arm << " << EOD\n";
+  for (window w{0, width}; w.end <= steps; w = {w.end, w.end + width}) {
+    spread loss, residual, difference;
+    int count = 0;
+    for (const run_result& run : runs) {
+      if (run.arm != arm || !w.inside(run)) continue;
+      ++count;
+      loss.add(w.loss(run));
+      residual.add(w.row_sum(run));
+      if (const run_result& base = baseline_of(run, runs); w.inside(base)) difference.add(w.loss(run) - w.loss(base));
+    }
+    if (count == 0) break;  // every run of the arm has diverged before this window
+    out << static_cast<double>(w.begin) + 0.5 * static_cast<double>(width);
+    for (const spread& s : {loss, residual, difference}) s.print(out);
     out << '\n';
   }
   out << "EOD\n";
 }
 
-/// One panel: bands first, so that the lines lie on top of them.
-void panel(std::ostream& out, const std::vector<arm>& arms, int column) {
+/// One panel: bands first, so that the lines lie on top of them; every line thin and with a dash of its own, so that
+/// those below show through.
+void panel(std::ostream& out, const std::vector<arm>& arms, const char* title, int column) {
+  out << "set title '" << title << "'\n";
   const char* separator = "plot";
   for (std::size_t a = 0; a < arms.size(); ++a, separator = ",")
     out << separator << " $arm" << a << " using 1:" << column + 1 << ':' << column + 2
         << " with filledcurves fillcolor rgb '" << colours[a] << "' fillstyle transparent solid 0.15 notitle";
   for (std::size_t a = 0; a < arms.size(); ++a)
-    out << ", $arm" << a << " using 1:" << column << " with lines linewidth 2 linecolor rgb '" << colours[a]
-        << "' title '" << arms[a].name << "'";
+    out << ", $arm" << a << " using 1:" << column << " with lines linewidth 1.5 dashtype " << dashes[a]
+        << " linecolor rgb '" << colours[a] << "' title '" << arms[a].name << "'";
   out << '\n';
 }
 
@@ -75,18 +104,19 @@ void panel(std::ostream& out, const std::vector<arm>& arms, int column) {
 
 std::string draw_curves(const std::filesystem::path& file, const std::vector<run_result>& runs,
                         const std::vector<arm>& arms, const options& o) {
+  const bool compared = arms.size() > 1 && arms.front().name == "bf16";
   std::ostringstream body;
-  for (std::size_t a = 0; a < arms.size(); ++a) data_block(body, a, runs, o);
-  body << "set multiplot layout 1,2\n"
+  for (std::size_t a = 0; a < arms.size(); ++a) data_block(body, a, runs, static_cast<std::size_t>(o.steps));
+  body << "set multiplot layout 1," << (compared ? 3 : 2)
+       << "\nset datafile missing 'nan'\n"
           "set grid linecolor rgb '#dddddd'\nset border 3\nset tics nomirror\nset xlabel 'step'\n"
-          "set key outside bottom center horizontal\n"
-          "set title 'Training loss, nats per byte (line: mean over seeds; band: seeds)'\n";
-  panel(body, arms, 2);
-  body << "set title 'Row-sum residual of dS, worst layer (0 in exact arithmetic)'\n"
-          "set logscale y\nset format y '%.0e'\n";
-  panel(body, arms, 5);
+          "set key outside bottom center horizontal\n";
+  panel(body, arms, "Training loss, nats per byte (line: mean over seeds; band: seeds)", 2);
+  if (compared) panel(body, arms, "Training loss less that of bf16, same seed", 8);
+  body << "set logscale y\nset format y '%.0e'\n";
+  panel(body, arms, "Row-sum residual of dS, worst layer (0 in exact arithmetic)", 5);
   body << "unset multiplot\n";
-  return picture::draw(file.string(), body.str(), 1400, 560);
+  return picture::draw(file.string(), body.str(), compared ? 1800 : 1200, 560);
 }
 
 }  // namespace train_lm

@@ -3,16 +3,16 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iomanip>
-#include <stdexcept>
+#include <sstream>
+
+#include "output_folder.hpp"
 
 namespace train_lm {
 namespace {
 
-std::ofstream open(const std::filesystem::path& file) {
-  std::ofstream out(file, std::ios::trunc);
-  if (!out) throw std::runtime_error("cannot write " + file.string());
+std::ostringstream table() {
+  std::ostringstream out;
   out << std::setprecision(7);
   return out;
 }
@@ -22,7 +22,9 @@ void row_sum_columns(std::ostream& out, index layers) {
   out << '\n';
 }
 
+/// "-" for what does not exist.
 std::string number(const char* format, double x) {
+  if (std::isnan(x)) return "-";
   char text[32];
   std::snprintf(text, sizeof text, format, x);
   return text;
@@ -32,7 +34,7 @@ std::string number(const char* format, double x) {
 
 void write_curves(const std::filesystem::path& file, const std::vector<run_result>& runs, const std::vector<arm>& arms,
                   index layers) {
-  std::ofstream out = open(file);
+  std::ostringstream out = table();
   out << "seed,arm,step,loss,grad_norm";
   row_sum_columns(out, layers);
   for (const run_result& run : runs)
@@ -42,11 +44,12 @@ void write_curves(const std::filesystem::path& file, const std::vector<run_resul
       for (const double x : r.row_sum) out << ',' << x;
       out << '\n';
     }
+  write_text(file, out.str());
 }
 
 void write_summary(const std::filesystem::path& file, const std::vector<run_result>& runs, const std::vector<arm>& arms,
                    index layers) {
-  std::ofstream out = open(file);
+  std::ostringstream out = table();
   out << "arm,seed,held_out_loss,largest_grad_norm,seconds";
   row_sum_columns(out, layers);
   for (const run_result& run : runs) {
@@ -55,6 +58,7 @@ void write_summary(const std::filesystem::path& file, const std::vector<run_resu
     for (const double x : tail_row_sum(run, layers)) out << ',' << x;
     out << '\n';
   }
+  write_text(file, out.str());
 }
 
 void print_table(const std::vector<arm_summary>& arms, const options& o, const corpus& text) {
@@ -62,7 +66,8 @@ void print_table(const std::vector<arm_summary>& arms, const options& o, const c
   std::printf("\n%-28s", "held-out loss, nats per byte");
   for (int seed = 0; seed < o.seeds; ++seed) cell(7, "seed " + std::to_string(seed));
   cell(7, "mean");
-  cell(9, "- bf16");
+  cell(8, "- bf16");
+  cell(9, "threshold");
   std::printf("  %-22s", "verdict");
   cell(11, "row sum / L1");
   cell(13, "gradient norm");
@@ -71,17 +76,22 @@ void print_table(const std::vector<arm_summary>& arms, const options& o, const c
     std::printf("%-28s", a.name.c_str());
     for (const double x : a.held_out) cell(7, number("%.4f", x));
     cell(7, number("%.4f", a.mean));
-    cell(9, a.verdict.empty() ? "" : number("%+.4f", a.difference));
+    cell(8, a.verdict.empty() ? "" : number("%+.4f", a.difference));
+    cell(9, a.verdict.empty() ? "" : number("%.4f", a.threshold));
     std::printf("  %-22s", a.verdict.c_str());
     cell(12, number("%.1e", a.worst_row_sum));
     cell(13, number("%.2f", a.gradient_norm));
     std::printf("\n");
   }
   std::printf(
-      "\nText: %zu bytes, unigram entropy %.4f nats per byte. Seed noise: twice the pooled standard deviation of the\n"
-      "two arms over their seeds; a difference of means that is not larger is \"inside seed noise\".\n"
+      "\nText: %zu bytes, unigram entropy %.4f nats per byte.\n"
+      "verdict: Student's t-test at 5 %%, two-sided. A difference of means counts when it is larger than the "
+      "threshold\n"
+      "t(.975, 2n - 2) * sd * sqrt(2 / n) over n seeds, sd pooled over the two arms; else it is \"inside seed "
+      "noise\".\n"
       "row sum / L1: sum_i |sum_j dS_ij| / sum_ij |dS_ij|, 0 in exact arithmetic; mean over the last tenth of the\n"
-      "steps and over seeds, in the worst layer. gradient norm: the largest after the first step, before clipping.\n",
+      "steps and over seeds, in the worst layer; - where dS is no more than rounding noise.\n"
+      "gradient norm: the largest after the first step, before clipping.\n",
       text.bytes(), text.unigram_entropy());
 }
 

@@ -17,7 +17,8 @@ void write_curves(const std::filesystem::path& file, const std::vector<run_resul
 void write_summary(const std::filesystem::path& file, const std::vector<run_result>& runs, const std::vector<arm>& arms,
                    index layers);
 
-/// Training loss and row-sum residual of every arm over the steps, two panels. Empty, or why there is no picture.
+/// Training loss, its difference to the baseline's and the row-sum residual of every arm over the steps. Empty, or why
+/// there is no picture.
 std::string draw_curves(const std::filesystem::path& file, const std::vector<run_result>& runs,
                         const std::vector<arm>& arms, const options& o);
 

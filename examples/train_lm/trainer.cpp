@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "../support/npy.hpp"
 #include "model.hpp"
 #include "optimiser.hpp"
 #include "schedule.hpp"
@@ -20,21 +19,6 @@ double held_out_loss(model& m, const std::vector<batch>& windows) {
   double sum = 0;
   for (const batch& b : windows) sum += m.forward(b);
   return sum / static_cast<double>(windows.size());
-}
-
-/// What the deepest layer's attention saw in the last step: real tensors for `octavo audit`. Two sequences are enough.
-void save_captured(const model& m, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  const model_shape& s = m.shape();
-  const attention& a = m.attention_of_layer(s.layers - 1);
-  const npy::extents shape = {std::min<index>(s.batch, 2), s.context, s.heads, s.head_dim()};
-  const auto save = [&](const char* name, const std::vector<octavo::bf16>& x) {
-    npy::write((folder / name).string(), npy::dtype::uint16, shape, x.data());
-  };
-  save("q.npy", a.q);
-  save("k.npy", a.k);
-  save("v.npy", a.v);
-  save("dout.npy", a.dout);
 }
 
 }  // namespace
@@ -60,9 +44,12 @@ run_result train(const options& o, const arm& a, const run_request& request, con
     observe(step, record.loss);
     result.steps.push_back(std::move(record));
   }
-  if (!request.capture.empty()) save_captured(m, request.capture);  // before other forwards overwrite them
-  result.held_out_loss =
-      result.diverged(o.steps) ? std::numeric_limits<double>::quiet_NaN() : held_out_loss(m, text.held_out(o.shape));
+  if (result.diverged(o.steps)) {
+    result.held_out_loss = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    if (request.capture) result.captured = std::make_shared<captured_tensors>(m);  // before other forwards
+    result.held_out_loss = held_out_loss(m, text.held_out(o.shape));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

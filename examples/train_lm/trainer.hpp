@@ -2,11 +2,12 @@
 // One run: one arm from one seed. Single-threaded and a function of its arguments alone.
 #pragma once
 
-#include <filesystem>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "arm.hpp"
+#include "captured.hpp"
 #include "corpus.hpp"
 #include "options.hpp"
 
@@ -15,7 +16,7 @@ namespace train_lm {
 struct step_record {
   double loss = 0;                ///< on the batch of this step, before its update, in nats per byte
   double gradient_norm = 0;       ///< before clipping
-  std::vector<double> row_sum{};  ///< per layer: sum_i |sum_j dS_ij| / sum_ij |dS_ij|
+  std::vector<double> row_sum{};  ///< per layer: sum_i |sum_j dS_ij| / sum_ij |dS_ij|; NaN: see blocks/attention.hpp
 };
 
 struct run_result {
@@ -24,6 +25,7 @@ struct run_result {
   std::vector<step_record> steps{};  ///< ends early where the loss is no longer finite
   double held_out_loss = 0;          ///< NaN then
   double seconds = 0;
+  std::shared_ptr<const captured_tensors> captured{};  ///< where the request asked for it and the run did not diverge
 
   bool diverged(int planned) const { return static_cast<int>(steps.size()) < planned; }
 };
@@ -31,7 +33,7 @@ struct run_result {
 struct run_request {
   std::size_t arm = 0;
   int seed = 0;
-  std::filesystem::path capture{};  ///< where to write q, k, v, dout of the deepest layer; empty: nowhere
+  bool capture = false;  ///< keep what the deepest layer's attention saw in the last step
 };
 
 using step_observer = std::function<void(int step, double loss)>;

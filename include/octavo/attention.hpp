@@ -38,6 +38,16 @@ std::size_t workspace_size(const problem& p, pass which = pass::all) {
 
 namespace detail {
 
+template <class Config>
+constexpr payload_format payload_format_of() {
+  using R = typename Config::recipe;
+  if constexpr (recipe::is_fp8<R>)
+    return {dtype_of<typename R::element>::value, dtype_of<typename R::gradient_element>::value,
+            R::scale_per == recipe::granularity::block32};
+  else
+    return {};
+}
+
 /// The checks that every pass makes before it touches an output.
 template <class Config>
 status admit(const problem& p, status arguments, const workspace& scratch, pass which) {
@@ -57,7 +67,10 @@ status admit(const problem& p, status arguments, const workspace& scratch, pass 
 template <class Config>
 status attention_forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in,
                          const forward_outputs& out, workspace scratch) {
-  if (const status s = detail::admit<Config>(p, validate(p, in, out), scratch, pass::forward); !s) return s;
+  if (const status s =
+          detail::admit<Config>(p, validate(p, detail::payload_format_of<Config>(), in, out), scratch, pass::forward);
+      !s)
+    return s;
   return Config::backend::template forward<Config>(queue, p, in, out, scratch);
 }
 
@@ -65,7 +78,7 @@ status attention_forward(typename Config::backend::queue& queue, const problem& 
 template <class Config>
 status attention_backward(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
                           const backward_outputs& out, workspace scratch) {
-  const status arguments = validate(p, in, out, Config::delta::reads_o);
+  const status arguments = validate<typename Config::delta>(p, detail::payload_format_of<Config>(), in, out);
   if (const status s = detail::admit<Config>(p, arguments, scratch, pass::backward); !s) return s;
   return Config::backend::template backward<Config>(queue, p, in, out, scratch);
 }
@@ -75,16 +88,10 @@ status attention_backward(typename Config::backend::queue& queue, const problem&
 template <class Config>
 status attention_delta(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
                        const delta_outputs& out, workspace scratch) {
-  detail::argument_check c(p);
-  detail::check_common(c, p, in.cu_seqlens_q, in.cu_seqlens_kv, in.sink, in.key_shift);
-  detail::check_qkv(c, p, in.q, in.k, in.v, in.q_payload, in.k_payload, in.v_payload);
-  c.present("dout", in.dout, p.s_q, p.total_q, p.h_q, p.d_v);
-  c.given("m (from the forward)", in.m, p.stat_rows());
-  c.given("delta_shift", in.delta_shift, p.stat_rows());
-  c.given("n", out.n, p.stat_rows());
-  c.given("sum", out.sum, p.stat_rows());
-  const status valid = validate(p);
-  if (const status s = detail::admit<Config>(p, valid ? c.result() : valid, scratch, pass::delta); !s) return s;
+  if constexpr (Config::delta::reads_o)
+    return {status_code::unsupported, "only the matched delta is made of sums over keys"};
+  const status arguments = validate(p, detail::payload_format_of<Config>(), in, out);
+  if (const status s = detail::admit<Config>(p, arguments, scratch, pass::delta); !s) return s;
   return Config::backend::template delta_sums<Config>(queue, p, in, out, scratch);
 }
 
@@ -92,9 +99,7 @@ status attention_delta(typename Config::backend::queue& queue, const problem& p,
 template <class Config>
 status attention_combine(typename Config::backend::queue& queue, const problem& p, const partial_forward* parts,
                          int count, const forward_outputs& out, workspace scratch) {
-  const status valid = validate(p);
-  const status arguments = valid ? validate(p, parts, count, out) : valid;
-  if (const status s = detail::admit<Config>(p, arguments, scratch, pass::combine); !s) return s;
+  if (const status s = detail::admit<Config>(p, validate(p, parts, count, out), scratch, pass::combine); !s) return s;
   return Config::backend::template combine_parts<Config>(queue, p, parts, count, out, scratch);
 }
 

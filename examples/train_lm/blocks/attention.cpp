@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blocks/attention.hpp"
 
-#include <octavo/backends/cpu/backend.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
 
 namespace train_lm {
 namespace {
-
-using cpu_queue = octavo::backends::cpu::queue;
 
 void round_to_bf16(in_ref x, std::vector<octavo::bf16>& y) {
   const index width = x.cols();
@@ -37,9 +33,9 @@ void require(const octavo::status& s) {
 }  // namespace
 
 attention_context::attention_context(const arm& a, const model_shape& shape)
-    : problem(problem_of(a, shape)), engine(a.engine), queue(std::make_shared<cpu_queue>(cpu_queue{.threads = 1})) {
+    : problem(problem_of(a, shape)), config(a) {
   constexpr std::size_t alignment = 64;  // what octavo asks of a workspace
-  workspace.bytes = engine.workspace_size(problem, octavo::pass::all);
+  workspace.bytes = config.workspace_size(problem);
   memory_ = std::make_unique<std::byte[]>(workspace.bytes + alignment);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   workspace.data = memory_.get() + (alignment - address % alignment) % alignment;
@@ -71,7 +67,7 @@ void attention::forward(attention_context& context, in_ref qkv, out_ref result) 
   const octavo::forward_inputs in{.q = tensor(q), .k = tensor(k), .v = tensor(v)};
   octavo::forward_outputs out{.o = tensor(o), .m = m_.data(), .l = l_.data()};
   if (p.o_residual) out.o_residual = tensor(o_residual_);
-  require(context.engine.forward(context.queue.get(), p, in, out, context.workspace));
+  require(context.config.forward(p, in, out, context.workspace));
   widen(o, result);
 }
 
@@ -90,7 +86,7 @@ void attention::backward(attention_context& context, in_ref dresult, out_ref dqk
   octavo::backward_outputs out{.dq = tensor(dq_), .dk = tensor(dk_), .dv = tensor(dv_)};
   out.row_sum = row_sum_.data();
   out.l1 = l1_.data();
-  require(context.engine.backward(context.queue.get(), p, in, out, context.workspace));
+  require(context.config.backward(p, in, out, context.workspace));
   dqkv.leftCols(width) = dq_;
   dqkv.middleCols(width, width) = dk_;
   dqkv.rightCols(width) = dv_;
@@ -102,6 +98,21 @@ double attention::row_sum_residual() const {
     sum += std::abs(static_cast<double>(row_sum_[i]));
     l1 += static_cast<double>(l1_[i]);
   }
+  // EXPERIMENT
+  double scale = 0;
+  const index heads = index(m_.size()) * dq_.cols() / index(q.size());
+  (void)heads;
+  const std::size_t d = q.size() / m_.size();
+  for (std::size_t i = 0; i < m_.size(); ++i) {
+    double a = 0, b = 0;
+    for (std::size_t c = 0; c < d; ++c) {
+      double x = static_cast<float>(dout[i * d + c]), y = static_cast<float>(o[i * d + c]);
+      a += x * x;
+      b += y * y;
+    }
+    scale += std::sqrt(a * b);
+  }
+  if (getenv("EXP")) std::printf("sum %.3e l1 %.3e scale %.3e l1/scale %.3e\n", sum, l1, scale, l1 / scale);
   return l1 > 0 ? sum / l1 : 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal multi-head attention of one layer: rounds to BF16 and calls the arm's engine. No attention arithmetic here.
+// Causal multi-head attention of one layer: rounds to BF16 and calls the arm's config. No attention arithmetic here.
 //
-// The engine's layout [b, s, h, d] is the layout [tokens, width] of the rest of the model, so nothing is transposed.
+// Octavo's layout [b, s, h, d] is the layout [tokens, width] of the rest of the model, so nothing is transposed.
 #pragma once
 
 #include <octavo/numeric/bf16.hpp>
@@ -19,8 +19,7 @@ struct attention_context {
   attention_context(const arm& a, const model_shape& shape);
 
   octavo::problem problem;
-  octavo::engine engine;
-  std::shared_ptr<void> queue;  ///< the backend's, for one thread: runs are parallel among themselves (jobs.hpp)
+  arm config;
   octavo::workspace workspace;
 
  private:
@@ -37,9 +36,10 @@ class attention {
   void backward(attention_context& context, in_ref dout, out_ref dqkv);
 
   /// sum_i |sum_j dS_ij| / sum_ij |dS_ij| of the last backward: 0 in exact arithmetic (softmax is shift-invariant).
+  /// NaN where dS is itself no more than rounding noise.
   double row_sum_residual() const;
 
-  // The tensors [b, s, h, d] of the last step, as the engine saw them.
+  // The tensors [b, s, h, d] of the last step, as octavo saw them.
   std::vector<octavo::bf16> q, k, v, o, dout;
 
  private:

@@ -73,7 +73,7 @@ struct backward_kernel {
     B::load(ctx, k_columns, k_plane, j0, tokens);
     B::load_rows(ctx, k_scale, tokens, [=](int j) { return token_scale<Recipe>(k_plane, j0 + j); });
     B::load_rows(ctx, v_scale, tokens, [=](int j) { return token_scale<Recipe>(v_plane, j0 + j); });
-    load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, j0, tokens);
+    load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, d_v, j0, tokens);
     B::fill(ctx, dk, 0.0f);
     B::fill(ctx, dv, 0.0f);
 
@@ -170,16 +170,18 @@ struct backward_kernel {
   template <class Accum, class Rows, class Columns>
   OCTAVO_HD static void probabilities(typename B::context& ctx, Accum& s, const Rows& m, const Rows& weight,
                                       const Columns& v_exponent, const Columns& v_reciprocal) {
-    if constexpr (Delta::integer_maximum && Delta::reads_o) {
+    if constexpr (Delta::reuses_forward_p) {
       // consistent: the rounding of the forward again, with V's scale folded in and out as it was there.
       B::transform(
           ctx, s,
           [](float x, int, int, float mi, float wi, float e, float r) {
-            return element::round(p_scale<element> * B::exp2(x - (mi - e))) * r * (wi * (1.0f / p_scale<element>));
+            const float folded = p_scale<element> * B::exp2(x - (mi - e));
+            return probability(x, unfolded_weight<element>(folded, r), wi * (1.0f / p_scale<element>));
           },
           m, weight, v_exponent, v_reciprocal);
     } else {
-      B::transform(ctx, s, [](float x, int, int, float mi, float wi) { return B::exp2(x - mi) * wi; }, m, weight);
+      B::transform(
+          ctx, s, [](float x, int, int, float mi, float wi) { return probability(x, B::exp2(x - mi), wi); }, m, weight);
     }
   }
 
@@ -232,13 +234,13 @@ struct finish_rows_kernel {
                      static_cast<int>(p.d_qk), x);
       const float delta = data.rows.shift[row] + data.rows.delta[row];
       if (out.delta != nullptr) out.delta[row] = delta;
-      if (out.row_sum != nullptr) out.row_sum[row] = row_sum[row] + sink_gradient(h, row);
+      if (out.row_sum != nullptr) out.row_sum[row] = row_sum[row] + sink_gradient(tile.document, h, row);
     }
   }
 
   /// dS of row's sink: P_sink (0 - delta).
-  OCTAVO_HD float sink_gradient(std::int64_t h, std::int64_t row) const {
-    const float weight = sink_weight<B>(data.forward.sink_log2(h, row), data.m[row]) * data.rows.weight[row];
+  OCTAVO_HD float sink_gradient(std::int64_t document, std::int64_t h, std::int64_t row) const {
+    const float weight = sink_weight<B>(data.forward.sink_log2(document, h, row), data.m[row]) * data.rows.weight[row];
     return -weighted(weight, data.rows.shift[row] + data.rows.delta[row]);
   }
 };
@@ -255,7 +257,7 @@ struct sink_gradient_kernel {
     double sum = 0;
     for (std::int64_t document = 0; document < docs.count; ++document)
       for (std::int64_t i = 0; i < docs.run(document).length; ++i)
-        sum += rows.sink_gradient(h, rows.data.forward.statistic(document, h, i));
+        sum += rows.sink_gradient(document, h, rows.data.forward.statistic(document, h, i));
     rows.out.dsink[h] = static_cast<float>(sum);
   }
 };

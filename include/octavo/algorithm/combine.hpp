@@ -51,6 +51,10 @@ struct combine_kernel {
     const float reciprocal = reciprocal_or_zero(l);
     for (int c = 0; c < d; ++c) sum[c] *= reciprocal;
     write_elements(out.o, element_offset(out.o, q_docs, document, token, h), d, sum);
+    if (problem.o_residual) {
+      for (int c = 0; c < d; ++c) sum[c] -= round_to(out.o.type, sum[c]);
+      write_elements(out.o_residual, element_offset(out.o_residual, q_docs, document, token, h), d, sum);
+    }
     if (out.lse != nullptr) out.lse[at] = lse;
     if (out.m != nullptr) out.m[at] = shared;
     if (out.l != nullptr) out.l[at] = l;

@@ -25,16 +25,19 @@ struct stale {
   static constexpr bool integer_maximum =
       false;  ///< the forward's M is the true running maximum, its l sums unrounded P
   static constexpr bool reads_o = true;
+  static constexpr bool reuses_forward_p = false;  ///< the backward's P is the forward's rounded one
 };
 struct matched {
   static constexpr const char* name = "matched";
   static constexpr bool integer_maximum = true;  ///< M = ceil(max): P rounds the same whatever the running maximum was
   static constexpr bool reads_o = false;
+  static constexpr bool reuses_forward_p = false;
 };
 struct consistent {
   static constexpr const char* name = "consistent";
   static constexpr bool integer_maximum = true;
   static constexpr bool reads_o = true;
+  static constexpr bool reuses_forward_p = true;
 };
 
 }  // namespace delta

@@ -38,7 +38,7 @@ struct backward_data {
 /// dP from raw products: exact for power-of-two scales. Shared with the backward, to the last bit.
 template <class B, class Accum, class Rows, class Columns>
 OCTAVO_HD void finish_dp(typename B::context& ctx, Accum& dp, const Rows& do_scale, const Columns& v_scale) {
-  B::transform(ctx, dp, [](float x, int, int, float a, float b) { return x * a * b; }, do_scale, v_scale);
+  B::transform(ctx, dp, [](float x, int, int, float a, float b) { return x * (a * b); }, do_scale, v_scale);
 }
 
 /// The two sums of the matched delta: S and dP once more, for one tile of query rows. No O.
@@ -130,7 +130,7 @@ struct delta_sums_kernel {
         ctx, tile.tokens,
         [&](int i, float ni, float si, float mi, float ci) {
           // The sink is one more column with dP = 0.
-          const float sink = sink_weight<B>(d.sink_log2(h, first_row + i), mi);
+          const float sink = sink_weight<B>(d.sink_log2(at.document, h, first_row + i), mi);
           to.n[first_row + i] = ni + sink;
           to.sum[first_row + i] = si - weighted(sink, ci);
           if (shift_out != nullptr) shift_out[first_row + i] = ci;
@@ -191,7 +191,7 @@ struct row_terms_kernel {
     float x[max_channels], y[max_channels], r[max_channels];
     const documents& docs = data.forward.q_docs;
     read_elements(o, element_offset(o, docs, at.document, token, at.h_q), d, y);
-    if constexpr (Delta::integer_maximum) {  // consistent: what dP is made of
+    if constexpr (Delta::reuses_forward_p) {  // consistent: what dP is made of
       dequantize_row<Recipe, G>(data.dout_plane(at), token, d, x);
       if (o_residual) {
         read_elements(o_residual, element_offset(o_residual, docs, at.document, token, at.h_q), d, r);

@@ -62,7 +62,7 @@ struct forward_kernel {
       B::load(ctx, k, k_plane, j0, n);
       B::load(ctx, v, v_plane, j0, n);
       B::load_rows(ctx, k_scale, n, [=](int j) { return token_scale<Recipe>(k_plane, j0 + j); });
-      load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, j0, n);
+      load_fold<B, Recipe>(ctx, v_exponent, v_reciprocal, v_plane, d_v, j0, n);
       B::sync(ctx);
 
       B::fill(ctx, s, 0.0f);
@@ -85,10 +85,11 @@ struct forward_kernel {
           ctx, s, [](float x, int, int, float mi, float e) { return p_scale<E> * B::exp2(x - (mi - e)); }, m,
           v_exponent);
       B::transform_rows(ctx, l, [](float x, int, float a) { return x * a; }, alpha);
-      const auto unfolded = [](float x, int, int, float r) { return x * r; };
-      if constexpr (!Delta::integer_maximum) B::row_sum(ctx, l, s, unfolded, v_reciprocal);
+      if constexpr (Delta::integer_maximum)
+        B::row_sum(ctx, l, s, [](float x, int, int, float r) { return unfolded_weight<E>(x, r); }, v_reciprocal);
+      else
+        B::row_sum(ctx, l, s, [](float x, int, int, float r) { return weighted(x, r); }, v_reciprocal);
       B::transform(ctx, s, [](float x, int, int) { return E::round(x); });
-      if constexpr (Delta::integer_maximum) B::row_sum(ctx, l, s, unfolded, v_reciprocal);
       B::convert(ctx, p8, s);
 
       B::fill(ctx, pv, 0.0f);
@@ -123,12 +124,14 @@ struct forward_kernel {
         [&](int i, float mi, float li) {
           const std::int64_t row = first + i;
           const float shift = d.q_shift != nullptr ? d.q_shift[row] : 0.0f;
-          if (to.lse != nullptr) to.lse[row] = log_sum_exp(mi, li, d.sink_log2(at.h_q, row)) + shift;
+          if (to.lse != nullptr) to.lse[row] = log_sum_exp(mi, li, d.sink_log2(at.document, at.h_q, row)) + shift;
           if (to.m != nullptr) to.m[row] = mi;
         },
         m, l);
     B::transform_rows(
-        ctx, l, [&](float x, int i, float mi) { return x + sink_weight<B>(d.sink_log2(at.h_q, first + i), mi); }, m);
+        ctx, l,
+        [&](float x, int i, float mi) { return x + sink_weight<B>(d.sink_log2(at.document, at.h_q, first + i), mi); },
+        m);
     B::for_rows(
         ctx, tile.tokens,
         [&](int i, float li) {

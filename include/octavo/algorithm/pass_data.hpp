@@ -63,9 +63,10 @@ struct pass_data {
   OCTAVO_HD std::int64_t statistic(std::int64_t document, std::int64_t h_q, std::int64_t row) const {
     return q_docs.statistic(document, h_q, problem.h_q, row);
   }
-  /// The sink of row `index` of the statistics in log2 units, as it meets the (centred) scores; -inf without one.
-  OCTAVO_HD float sink_log2(std::int64_t h_q, std::int64_t index) const {
-    if (sink == nullptr) return minus_infinity;
+  /// The sink of row `index` of the statistics in log2 units, as it meets the (centred) scores; -inf without one, as in
+  /// the tail, whose rows attend to nothing at all.
+  OCTAVO_HD float sink_log2(std::int64_t document, std::int64_t h_q, std::int64_t index) const {
+    if (sink == nullptr || q_docs.is_tail(document)) return minus_infinity;
     return (sink[h_q] - (q_shift != nullptr ? q_shift[index] : 0.0f)) * log2_e;
   }
 };
@@ -81,14 +82,30 @@ OCTAVO_HD void finish_scores(typename B::context& ctx, Accum& s, const score_map
     B::transform(ctx, s, [mask](float x, int i, int j) { return mask.allowed(i, j) ? x : minus_infinity; });
 }
 
+/// log2 sv_j as P takes it in: of a token whose payload is all zeros, fold_of_zero. Such a token has scale 1, so only
+/// tokens of that scale are looked at.
+OCTAVO_HD inline int fold_exponent(const payload_plane& v, std::int64_t token, int d) {
+  const e8m0 scale{static_cast<const std::uint8_t*>(v.scales)[token]};
+  if (scale.exponent() != 0) return scale.exponent();
+  const std::uint8_t* payload = v.columnwise + token * v.columnwise_stride;
+  for (int c = 0; c < d; ++c)
+    if ((payload[c] & 0x7f) != 0) return 0;
+  return fold_of_zero;
+}
+/// Its reciprocal; NaN for a NaN scale.
+OCTAVO_HD inline float fold_reciprocal(const payload_plane& v, std::int64_t token, int d) {
+  const int exponent = fold_exponent(v, token, d);
+  return e8m0{static_cast<const std::uint8_t*>(v.scales)[token]}.is_nan() ? detail::float_nan() : exp2i(-exponent);
+}
+
 /// log2 sv_j and 1 / sv_j of a key tile where V's scales are folded into P; 0 and 1 where they are not.
 template <class B, class Recipe, class Columns>
-OCTAVO_HD void load_fold(typename B::context& ctx, Columns& exponent, Columns& reciprocal, const payload_plane& v,
-                         std::int64_t j0, int n) {
+OCTAVO_HD void load_fold(typename B::context& ctx, Columns& exponent, Columns& reciprocal,
+                         [[maybe_unused]] const payload_plane& v, [[maybe_unused]] int d,
+                         [[maybe_unused]] std::int64_t j0, int n) {
   if constexpr (folds_token_scales<Recipe>) {
-    const std::uint8_t* scales = static_cast<const std::uint8_t*>(v.scales) + j0;
-    B::load_rows(ctx, exponent, n, [=](int j) { return static_cast<float>(e8m0{scales[j]}.exponent()); });
-    B::load_rows(ctx, reciprocal, n, [=](int j) { return e8m0{scales[j]}.reciprocal(); });
+    B::load_rows(ctx, exponent, n, [=](int j) { return static_cast<float>(fold_exponent(v, j0 + j, d)); });
+    B::load_rows(ctx, reciprocal, n, [=](int j) { return fold_reciprocal(v, j0 + j, d); });
   } else {
     B::load_rows(ctx, exponent, n, [](int) { return 0.0f; });
     B::load_rows(ctx, reciprocal, n, [](int) { return 1.0f; });

@@ -179,7 +179,11 @@ struct generic_passes {
     using B = typename Config::backend;
     detail::launcher<B> on(queue, p, nullptr);
     // Rows are independent, so packed documents are one long one here and need no offsets.
-    combine_kernel<B> kernel{p, p.packed ? documents{1, p.total_q} : query_documents(p, {}), {}, count, out};
+    combine_kernel<B> kernel;
+    kernel.problem = p;
+    kernel.q_docs = p.packed ? documents{1, p.total_q} : query_documents(p, {});
+    kernel.count = count;
+    kernel.out = out;
     for (int r = 0; r < count; ++r) kernel.parts[r] = parts[r];
     on.run(kernel);
     return on.status();

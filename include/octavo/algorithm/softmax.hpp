@@ -8,8 +8,12 @@
 //
 // Because M is an integer and every scale a power of two, P^ has the same mantissa whatever the running maximum was at
 // the time: the result has no tile size in it, and a backward can reproduce P^. (The policy `stale` keeps the true
-// maximum and the unrounded sum, as other libraries do.) Where a token's scale sv_j is folded into P, M_i = ceil(max_j
-// (s_ij + log2 sv_j)), P^ is rounded after the fold, and l sums P^_ij / sv_j.
+// maximum and the unrounded sum, as other libraries do.)
+//
+// Where a token's scale sv_j is folded into P (recipe `token`), M_i = ceil(max_j (s_ij + log2 sv_j)), P~_ij is rounded
+// after the fold, and l sums P~_ij / sv_j. Two guards keep keys with small V from spoiling the sum. A key whose payload
+// is all zeros takes no part in M: its scale, 1, says nothing about V. And where P~ is too small to be rounded well
+// though the weight itself is not, since V is far smaller there than elsewhere, l takes the unrounded weight.
 #pragma once
 
 #include <octavo/algorithm/delta.hpp>
@@ -32,6 +36,27 @@ template <>
 inline constexpr float p_scale<bf16> = 1.0f;
 static_assert(p_scale<e4m3> <= e4m3::max && 2 * p_scale<e4m3> > e4m3::max);
 
+/// x if the weight is not zero. A pair without weight carries nothing, whatever its other factor: an infinity or a NaN
+/// behind a mask must not reach the row as 0 * NaN.
+OCTAVO_HD inline float weighted(float weight, float x) { return weight == 0 ? 0.0f : weight * x; }
+
+/// What stands for log2 sv_j of a key whose V is zero: so far below any other that such a key never sets M.
+inline constexpr int fold_of_zero = -64;
+
+/// Below this an E4M3 number loses bits, and then vanishes.
+template <class E>
+inline constexpr float smallest_normal = 0x1p-6f;
+template <>
+inline constexpr float smallest_normal<bf16> = 0.0f;
+
+/// What a pair adds to l in units of 1 / p_scale, from its folded weight (unrounded) and 1 / sv_j.
+template <class E>
+OCTAVO_HD float unfolded_weight(float folded, float reciprocal) {
+  const float rounded = E::round(folded), whole = folded * reciprocal;
+  const bool lost = rounded < smallest_normal<E> && whole >= smallest_normal<E>;
+  return lost ? whole : weighted(rounded, reciprocal);
+}
+
 /// M from a row's maximum (-inf where no key is allowed, which gives 0).
 template <class Delta>
 OCTAVO_HD float shared_exponent(float row_maximum) {
@@ -39,9 +64,11 @@ OCTAVO_HD float shared_exponent(float row_maximum) {
   return Delta::integer_maximum ? std::ceil(row_maximum) : row_maximum;
 }
 
-/// x if the weight is not zero. A pair without weight carries nothing, whatever its other factor: an infinity or a NaN
-/// behind a mask must not reach the row as 0 * NaN.
-OCTAVO_HD inline float weighted(float weight, float x) { return weight == 0 ? 0.0f : weight * x; }
+/// P in a backward from what 2^(s - M) gave: 0 where the mask forbids the pair, although the weight of the row's sum is
+/// NaN once a non-finite input reached the row.
+OCTAVO_HD inline float probability(float s, float exponential, float weight) {
+  return s == minus_infinity ? 0.0f : exponential * weight;
+}
 
 /// The reciprocal of a row's sum; 0 for a row without weight.
 OCTAVO_HD inline float reciprocal_or_zero(float sum) { return sum == 0 ? 0.0f : 1.0f / sum; }
@@ -71,15 +98,12 @@ struct score_map {
   float scale_log2;  ///< softmax_scale * log2(e)
   float softcap;     ///< 0: none
   float cap_log2;    ///< softcap * log2(e)
-  float softmax_scale;
 
-  OCTAVO_HD static score_map of(float scale, float softcap) {
-    return {scale * log2_e, softcap, softcap * log2_e, scale};
-  }
+  OCTAVO_HD static score_map of(float scale, float softcap) { return {scale * log2_e, softcap, softcap * log2_e}; }
 
   /// s, before the mask. descale: the scales of the two tokens.
   OCTAVO_HD float score(float product, float q_scale, float k_scale) const {
-    return product * (scale_log2 * q_scale) * k_scale;
+    return product * (scale_log2 * q_scale * k_scale);
   }
   OCTAVO_HD float capped(float s) const { return cap_log2 * B::tanh(s / cap_log2); }
   /// d(capped score) / d(score), from the capped score.

@@ -33,7 +33,8 @@ struct block_scaled {
 
 namespace detail {
 
-/// Tiles of the smallest shape that every backend has, to ask whether an operation on them exists.
+/// Tiles of the smallest shape that every backend has, to ask whether an operation on them exists. (Functions, because
+/// nvcc takes no lambda inside a requires-expression.)
 template <class B>
 struct probe {
   using context = typename B::context;
@@ -51,7 +52,11 @@ struct probe {
   using columns = typename B::template col_vector<B::tile_kv>;
   static float element(float x, int, int) { return x; }
   static float pair(float x, float y, int, int) { return x + y; }
+  static float with_vectors(float x, int, int, float row, float column) { return x + row + column; }
   static float at(int) { return 0; }
+  static float row(float x, int) { return x; }
+  static void see(int, float) {}
+  static void nothing() {}
 };
 
 }  // namespace detail
@@ -85,7 +90,9 @@ concept HasAccumulate =
     };
 template <class B>
 concept HasInOrder = requires(typename detail::probe<B>::context& c, std::int32_t* turn) {
-  B::in_order(c, turn, 0, [] {});  // runs f when *turn has reached the number, then raises it: a fixed order of sums
+  B::in_order(
+      c, turn, 0,
+      &detail::probe<B>::nothing);  // runs f when *turn has reached the number, then raises it: a fixed order of sums
 };
 template <class B>
 concept HasMma = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::scores& s,
@@ -114,8 +121,8 @@ template <class B>
 concept HasTransform = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::scores& s,
                                 typename detail::probe<B>::rows& r, typename detail::probe<B>::columns& j) {
   B::fill(c, s, 0.0f);
-  B::transform(c, s, &detail::probe<B>::element);                                           // x = f(x, i, j)
-  B::transform(c, s, [](float x, int, int, float a, float b) { return x + a + b; }, r, j);  // x = f(x, i, j, r_i, c_j)
+  B::transform(c, s, &detail::probe<B>::element);             // x = f(x, i, j)
+  B::transform(c, s, &detail::probe<B>::with_vectors, r, j);  // x = f(x, i, j, r_i, c_j)
 };
 template <class B>
 concept HasCombine = requires(typename detail::probe<B>::context& c, typename detail::probe<B>::scores& s) {
@@ -132,22 +139,36 @@ concept HasRows = requires(typename detail::probe<B>::context& c, typename detai
                            typename detail::probe<B>::columns& j) {
   B::load_rows(c, r, 1, &detail::probe<B>::at);  // r_i = f(i) for i < n, 0 beyond
   B::load_rows(c, j, 1, &detail::probe<B>::at);
-  B::transform_rows(c, r, [](float x, int) { return x; });  // r_i = f(r_i, i, values of further row vectors)
-  B::for_rows(c, 1, [](int, float) {}, r);                  // f(i, values) for i < n: how row values leave the tile
+  B::transform_rows(c, r, &detail::probe<B>::row);  // r_i = f(r_i, i, values of further row vectors)
+  B::for_rows(c, 1, &detail::probe<B>::see, r);     // f(i, values) for i < n: how row values leave the tile
 };
 template <class B>
 concept HasSync = requires(typename detail::probe<B>::context& c) { B::sync(c); };
 
+/// Tiles hold whole blocks of 32 and lie within one run of 128 tokens, over which `tile`, P and dS share a scale.
 template <class B>
-concept Backend =
-    HasTypes<B> && HasLoad<B> && HasStore<B> && HasAccumulate<B> && HasInOrder<B> && HasMma<B> && HasConvert<B> &&
-    HasQuantize<B> && HasTransform<B> && HasCombine<B> && HasReductions<B> && HasRows<B> && HasSync<B>;
+concept HasTileSizes = tile_block % B::tile_q == 0 && tile_block % B::tile_kv == 0 && B::tile_q % mx_block == 0 &&
+                       B::tile_kv % mx_block == 0;
+/// The host half: who it is, whether it can run, what its tiles take.
+template <class B>
+concept HasHost = requires(const problem& p) {
+  { B::unavailable() } -> std::same_as<text>;
+  { B::device() } -> std::same_as<text>;
+  { B::scratch_bytes(p) } -> std::convertible_to<std::size_t>;
+};
+
+template <class B>
+concept Backend = HasTypes<B> && HasTileSizes<B> && HasHost<B> && HasLoad<B> && HasStore<B> && HasAccumulate<B> &&
+                  HasInOrder<B> && HasMma<B> && HasConvert<B> && HasQuantize<B> && HasTransform<B> && HasCombine<B> &&
+                  HasReductions<B> && HasRows<B> && HasSync<B>;
 
 /// Every backend ends with static_assert(require_backend<me>::value). One assert per operation, because nvcc prints
 /// nothing of a failed concept but the text of the assert: the messages are the to-do list of a new backend.
 template <class B>
 struct require_backend {
   static_assert(HasTypes<B>, "Backend: a type, a tile size, name, exp2 or tanh is missing (see HasTypes)");
+  static_assert(HasTileSizes<B>, "Backend: tile_q and tile_kv must be 32, 64 or 128");
+  static_assert(HasHost<B>, "Backend: unavailable(), device() or scratch_bytes(problem) is missing or of another type");
   static_assert(HasLoad<B>, "Backend: load(context&, operand&, payload_plane, first, n) is missing or not callable");
   static_assert(HasStore<B>, "Backend: store(context&, tensor, offset, accum&, n) is missing or not callable");
   static_assert(HasAccumulate<B>,

@@ -26,29 +26,50 @@ struct engine {
                     workspace) = nullptr;
 };
 
+namespace detail {
+
+/// The public functions of a config with the queue's type erased. (Members, not lambdas: nvcc 13's front end crashes on
+/// lambdas here.)
+template <class Config>
+struct engine_functions {
+  using queue = typename Config::backend::queue;
+
+  static support supports(const problem& p) { return octavo::supports<Config>(p); }
+  static std::size_t workspace_size(const problem& p, pass which) { return octavo::workspace_size<Config>(p, which); }
+  static status forward(void* q, const problem& p, const forward_inputs& in, const forward_outputs& out, workspace w) {
+    return attention_forward<Config>(*static_cast<queue*>(q), p, in, out, w);
+  }
+  static status backward(void* q, const problem& p, const backward_inputs& in, const backward_outputs& out,
+                         workspace w) {
+    return attention_backward<Config>(*static_cast<queue*>(q), p, in, out, w);
+  }
+  static status delta_sums(void* q, const problem& p, const backward_inputs& in, const delta_outputs& out,
+                           workspace w) {
+    return attention_delta<Config>(*static_cast<queue*>(q), p, in, out, w);
+  }
+  static status combine(void* q, const problem& p, const partial_forward* parts, int count, const forward_outputs& out,
+                        workspace w) {
+    return attention_combine<Config>(*static_cast<queue*>(q), p, parts, count, out, w);
+  }
+};
+
+}  // namespace detail
+
 /// The engine of a config.
 template <class Config>
 constexpr engine engine_of() {
-  using backend_t = typename Config::backend;
-  using queue_t = typename backend_t::queue;
+  using functions = detail::engine_functions<Config>;
   engine e;
-  e.backend = backend_t::name();
+  e.backend = Config::backend::name();
   e.recipe = Config::recipe::name;
   e.delta = Config::delta::name;
   e.e5m2_gradients = recipe::has_e5m2_gradients<typename Config::recipe>;
-  e.supports = [](const problem& p) { return octavo::supports<Config>(p); };
-  e.workspace_size = [](const problem& p, pass which) { return octavo::workspace_size<Config>(p, which); };
-  e.forward = [](void* q, const problem& p, const forward_inputs& in, const forward_outputs& out, workspace w) {
-    return attention_forward<Config>(*static_cast<queue_t*>(q), p, in, out, w);
-  };
-  e.backward = [](void* q, const problem& p, const backward_inputs& in, const backward_outputs& out, workspace w) {
-    return attention_backward<Config>(*static_cast<queue_t*>(q), p, in, out, w);
-  };
-  e.delta_sums = [](void* q, const problem& p, const backward_inputs& in, const delta_outputs& out, workspace w) {
-    return attention_delta<Config>(*static_cast<queue_t*>(q), p, in, out, w);
-  };
-  e.combine = [](void* q, const problem& p, const partial_forward* parts, int n, const forward_outputs& out,
-                 workspace w) { return attention_combine<Config>(*static_cast<queue_t*>(q), p, parts, n, out, w); };
+  e.supports = &functions::supports;
+  e.workspace_size = &functions::workspace_size;
+  e.forward = &functions::forward;
+  e.backward = &functions::backward;
+  e.delta_sums = &functions::delta_sums;
+  e.combine = &functions::combine;
   return e;
 }
 

@@ -67,6 +67,9 @@ support supports(const problem& p) {
   if constexpr (!recipe::is_fp8<recipe_t>)
     if (p.save_payloads || p.payload_inputs)
       return refuse(text("recipe ") << recipe_t::name << " has no FP8 payloads to save or to take");
+  if (p.payload_inputs && p.save_payloads)
+    return refuse(
+        "inputs that are payloads already are not made again: save_payloads and payload_inputs exclude each other");
   if (p.softcap != 0 && p.key_centring != key_centring::off)
     return refuse("key centring relies on softmax not changing when keys are shifted, which is not so with a softcap");
   if (p.part_of_keys() && p.key_centring == key_centring::batch)

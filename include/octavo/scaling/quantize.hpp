@@ -52,7 +52,7 @@ OCTAVO_HD inline void read_elements(const const_tensor& t, std::int64_t index, i
 }
 
 /// Writes n floats from `index` on, rounded to the tensor's type (float, fp16, bf16).
-OCTAVO_HD inline void write_elements(const basic_tensor<void>& t, std::int64_t index, int n, const float* in) {
+OCTAVO_HD inline void write_elements(const tensor& t, std::int64_t index, int n, const float* in) {
   const auto each = [&](auto as) {
     using T = decltype(as);
     T* to = static_cast<T*>(t.data) + index;
@@ -153,8 +153,7 @@ struct quantiser {
     const float* u = shift + (document * at.heads + h) * at.d;
     for (int c = 0; c < d; ++c) row[c] -= u[c];
   }
-  OCTAVO_HD std::uint8_t* payload(const basic_tensor<void>& t, std::int64_t document, std::int64_t token,
-                                  std::int64_t h) const {
+  OCTAVO_HD std::uint8_t* payload(const tensor& t, std::int64_t document, std::int64_t token, std::int64_t h) const {
     return static_cast<std::uint8_t*>(t.data) + element_offset(t, at.docs, document, token, h);
   }
 

@@ -77,6 +77,10 @@ inline constexpr bool has_e5m2_gradients = false;
 template <class R>
 inline constexpr bool has_e5m2_gradients<e5m2_gradients<R>> = true;
 
+/// E5M2 is an option of the scaled FP8 recipes: with its two mantissa bits it cannot stand in for BF16 or float64.
+template <class R>
+inline constexpr bool is_sound = is_fp8<R> || !has_e5m2_gradients<R>;
+
 /// The recipe without the E5M2 option: the forward does not depend on it.
 template <class R>
 struct forward_of {

@@ -79,9 +79,9 @@ inline documents query_documents(const problem& p, const offsets& cu) { return {
 inline documents key_documents(const problem& p, const offsets& cu) { return {p.b, p.s_kv, p.total_kv, p.packed, cu}; }
 
 /// Elements before the first of (document, token, h) in a tensor of these documents.
-template <class Void>
-OCTAVO_HD std::int64_t element_offset(const basic_tensor<Void>& t, const documents& docs, std::int64_t document,
-                                      std::int64_t token, std::int64_t h) {
+template <class Tensor>
+OCTAVO_HD std::int64_t element_offset(const Tensor& t, const documents& docs, std::int64_t document, std::int64_t token,
+                                      std::int64_t h) {
   const std::int64_t row =
       docs.packed ? (docs.cu[document] + token) * t.stride_s : document * t.stride_b + token * t.stride_s;
   return row + h * t.stride_h;

@@ -86,6 +86,18 @@ struct problem {
   constexpr std::int64_t stat_rows() const { return packed ? total_q : b * s_q; }
 };
 
+/// One side of a problem, queries or keys, as its tensors' extents.
+struct side_of_problem {
+  std::int64_t batches, tokens, heads;  ///< packed: one batch of total tokens
+  constexpr std::int64_t rows() const { return batches * tokens; }
+};
+constexpr side_of_problem query_side(const problem& p) {
+  return {p.packed ? 1 : p.b, p.packed ? p.total_q : p.s_q, p.h_q};
+}
+constexpr side_of_problem key_side(const problem& p) {
+  return {p.packed ? 1 : p.b, p.packed ? p.total_kv : p.s_kv, p.h_kv};
+}
+
 /// The features that a problem needs.
 constexpr feature_set required_features(const problem& p) {
   feature_set f = p.wants;
@@ -125,7 +137,7 @@ inline status validate(const problem& p) {
   if (p.mask.window_left < -1 || p.mask.window_right < -1)
     return bad(text("a window counts keys, or is -1 for unbounded: ")
                << p.mask.window_left << ", " << p.mask.window_right);
-  if (!(p.softcap >= 0) || !std::isfinite(p.softcap)) return bad("softcap must be finite and positive, or 0 for none");
+  if (!(p.softcap >= 0) || p.softcap > 1e30f) return bad("softcap must be positive and at most 1e30, or 0 for none");
   if (p.softmax_scale && !std::isfinite(*p.softmax_scale)) return bad("softmax_scale must be finite");
   if (p.shard.s_q_total != 0 && p.shard.s_q_total < p.shard.q_begin + p.s_q)
     return bad(text("the shard's queries end at ")
@@ -133,6 +145,9 @@ inline status validate(const problem& p) {
   if (p.shard.s_kv_total != 0 && p.shard.s_kv_total < p.shard.kv_begin + p.s_kv)
     return bad(text("the shard's keys end at ")
                << p.shard.kv_begin + p.s_kv << ", beyond s_kv_total " << p.shard.s_kv_total);
+  if (!p.packed && (p.total_q != 0 || p.total_kv != 0)) return bad("total_q and total_kv are for packed documents");
+  if (static_cast<int>(p.mask.causal) > static_cast<int>(causal_mask::bottom_right))
+    return bad("the causal mask is none, top_left or bottom_right");
   if (p.packed && p.shard != shard{}) return bad("packed documents and shards exclude each other");
   // Offsets are 64-bit; an extent product that does not fit them is refused before anything is multiplied.
   constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 64;

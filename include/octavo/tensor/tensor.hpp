@@ -12,22 +12,27 @@
 
 OCTAVO_BEGIN_NAMESPACE
 
-/// Pointer, element type and strides (in elements) of a tensor [b, s, h, d]. Does not own. An absent tensor has data ==
-/// nullptr.
-template <class Void>
-struct basic_tensor {
-  Void* data = nullptr;
+/// Pointer, element type and strides (in elements) of a tensor [b, s, h, d] that is read. Does not own. An absent
+/// tensor has data == nullptr.
+struct const_tensor {
+  const void* data = nullptr;
   dtype type = dtype::f32;
   std::int64_t stride_b = 0;  ///< from batch to batch; not read for packed documents
   std::int64_t stride_s = 0;  ///< from token to token
   std::int64_t stride_h = 0;  ///< from head to head
 
   OCTAVO_HD constexpr explicit operator bool() const { return data != nullptr; }
-  OCTAVO_HD constexpr operator basic_tensor<const void>() const { return {data, type, stride_b, stride_s, stride_h}; }
 };
 
-using tensor = basic_tensor<void>;
-using const_tensor = basic_tensor<const void>;
+/// The same of one that is written; what can be written can be read.
+struct tensor {
+  void* data = nullptr;
+  dtype type = dtype::f32;
+  std::int64_t stride_b = 0, stride_s = 0, stride_h = 0;
+
+  OCTAVO_HD constexpr explicit operator bool() const { return data != nullptr; }
+  OCTAVO_HD constexpr operator const_tensor() const { return {data, type, stride_b, stride_s, stride_h}; }
+};
 
 /// The tensor over contiguous memory [b, s, h, d] (or, for packed documents, [s, h, d] with s the total).
 /// T is float, fp16, bf16 or an FP8 type.

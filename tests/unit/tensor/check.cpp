@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <octavo/algorithm/delta.hpp>
 #include <octavo/tensor/check.hpp>
 
 #include <doctest/doctest.h>
@@ -28,8 +29,11 @@ struct call {
     back_out.dq = contiguous(x, 8, 4, 64), back_out.dk = contiguous(x, 16, 2, 64),
     back_out.dv = contiguous(x, 16, 2, 32);
   }
-  std::string forward() const { return validate(p, in, out).message.c_str(); }
-  std::string backward(bool reads_o = true) const { return validate(p, back_in, back_out, reads_o).message.c_str(); }
+  std::string forward() const { return validate(p, {}, in, out).message.c_str(); }
+  template <class Delta = delta::stale>
+  std::string backward() const {
+    return validate<Delta>(p, {}, back_in, back_out).message.c_str();
+  }
 };
 
 }  // namespace
@@ -56,8 +60,8 @@ TEST_CASE("a missing or mistyped tensor is named") {
   CHECK(c.backward() == "l (from the forward) is missing");
   c = {};
   c.back_in.o = {};
-  CHECK(c.backward(true) == "o is missing");
-  CHECK(c.backward(false) == "");
+  CHECK(c.backward() == "o is missing");
+  CHECK(c.backward<delta::matched>() == "");
 }
 
 TEST_CASE("inputs may broadcast, outputs may not") {
@@ -65,13 +69,51 @@ TEST_CASE("inputs may broadcast, outputs may not") {
   c.in.q.stride_s = 0;
   CHECK(c.forward() == "");
   c.out.o.stride_s = 0;
-  CHECK(c.forward() == "o is written, so its strides must be at least d (32)");
+  CHECK(c.forward() == "o is written, but its strides let elements share memory");
   c = {};
   c.back_in.dout.stride_s = c.back_in.dout.stride_h = 0;  // the gradient of a sum
   CHECK(c.backward() == "");
   c = {};
   c.in.q.stride_h = -64;
   CHECK(c.forward() == "q has a negative stride");
+}
+
+TEST_CASE("outputs whose elements share memory are refused, interleaved ones are not") {
+  call c;                                        // o: [1, 8, 4, 32]
+  c.out.o.stride_s = 32, c.out.o.stride_h = 32;  // row 1 of head 0 is row 0 of head 1
+  CHECK(c.forward() == "o is written, but its strides let elements share memory");
+  c.out.o.stride_s = 32, c.out.o.stride_h = 8 * 32;  // heads first
+  CHECK(c.forward() == "");
+  c.out.o.stride_s = 31;
+  CHECK(c.forward() != "");
+  c.out.o = contiguous(reinterpret_cast<bf16*>(c.memory), 8, 4, 40);  // gaps between heads
+  CHECK(c.forward() == "");
+}
+
+TEST_CASE("payloads are checked like tensors") {
+  call c;
+  c.p.payload_inputs = true;
+  CHECK(c.forward() == "q_payload is missing");
+  auto* x = reinterpret_cast<e4m3*>(c.memory);
+  quantized q;
+  q.rowwise = contiguous(x, 8, 4, 64);
+  c.in.q_payload = q;
+  CHECK(c.forward() == "q_payload lacks its row-wise payload or scales");
+  q.rowwise_scale = c.memory;
+  c.in.q_payload = q;
+  CHECK(c.forward() == "k_payload is missing");
+  q.rowwise.type = dtype::e5m2;
+  c.in.q_payload = q;
+  CHECK(c.forward() == "q_payload is e5m2, but the recipe's element is e4m3");
+  c = {};
+  c.in.q_payload = q;
+  CHECK(c.forward() == "payloads are given, but problem.payload_inputs is not set");
+  c = {};
+  c.p.save_payloads = true;
+  CHECK(c.forward() == "the memory for q_payload is missing");
+  c = {};
+  c.out.o_residual = c.out.o;
+  CHECK(c.forward() == "o_residual is given, but problem.o_residual is not set");
 }
 
 TEST_CASE("options and the arguments they need go together") {

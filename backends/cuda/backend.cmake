@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+find_package(CUDAToolkit QUIET)
+if(CUDAToolkit_FOUND AND NOT TARGET octavo::cuda)
+  add_library(octavo::cuda INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(octavo::cuda INTERFACE octavo::octavo CUDA::cudart_static)
+endif()
+
+octavo_backend(cuda-hopper
+  TYPE octavo::backends::cuda_hopper
+  HEADER octavo/backends/cuda/hopper/backend.hpp
+  RECIPES mx32 token tile tensor bf16
+  LANGUAGE CUDA
+  ARCHITECTURES 90a-real
+  LINK octavo::cuda
+  ENTRY octavo::backends::cuda_common::entry)

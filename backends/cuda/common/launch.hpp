@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of the generic loops on a stream. Tile kernels run on a few resident blocks that draw tickets, so that items
+// start in order; row kernels run one item per thread.
+#pragma once
+
+#include <octavo/backends/cuda/common/tile.hpp>
+#include <octavo/tensor/status.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::cuda_common {
+
+inline constexpr int block_threads = 512;
+
+namespace {  // kernels of a header have internal linkage: two libraries of one program must not run each other's
+
+template <class Kernel>
+__global__ void __launch_bounds__(block_threads)
+    run_tiles(const __grid_constant__ Kernel kernel, float* scratch, std::size_t floats_per_block, std::int64_t items,
+              unsigned long long* next) {
+  __shared__ unsigned long long ticket;
+  block_context ctx(scratch + blockIdx.x * floats_per_block);
+  for (;;) {
+    if (threadIdx.x == 0) ticket = atomicAdd(next, 1ull);
+    __syncthreads();
+    const std::int64_t item = static_cast<std::int64_t>(ticket);
+    __syncthreads();
+    if (item >= items) return;
+    ctx.reset();
+    kernel(ctx, item);
+    __syncthreads();
+  }
+}
+
+template <class Kernel>
+__global__ void run_rows(const __grid_constant__ Kernel kernel, std::int64_t items) {
+  block_context none(nullptr);
+  for (std::int64_t item = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; item < items;
+       item += static_cast<std::int64_t>(gridDim.x) * blockDim.x)
+    kernel(none, item);
+}
+
+}  // namespace
+
+/// The main loops have names; kernels without take no tiles.
+template <class Kernel>
+concept uses_tiles = requires { Kernel::name; };
+
+inline status checked(cudaError_t error, const char* backend) {
+  if (error == cudaSuccess) return {};
+  return {status_code::launch_failure, text(backend) << ": " << cudaGetErrorString(error)};
+}
+
+/// scratch: a ticket counter (64 bytes), then floats_per_block for each of `blocks`.
+template <class Kernel>
+status launch(cudaStream_t stream, void* scratch, std::size_t floats_per_block, int blocks, std::int64_t items,
+              const Kernel& kernel, const char* backend) {
+  if constexpr (uses_tiles<Kernel>) {
+    auto* next = static_cast<unsigned long long*>(scratch);
+    if (const cudaError_t e = cudaMemsetAsync(next, 0, sizeof *next, stream); e != cudaSuccess)
+      return checked(e, backend);
+    const int grid = items < blocks ? static_cast<int>(items) : blocks;
+    run_tiles<<<grid, block_threads, 0, stream>>>(kernel, static_cast<float*>(scratch) + 16, floats_per_block, items,
+                                                  next);
+  } else {
+    const std::int64_t wanted = (items + 63) / 64;
+    run_rows<<<static_cast<unsigned>(wanted < 4096 ? wanted : 4096), 64, 0, stream>>>(kernel, items);
+  }
+  return checked(cudaGetLastError(), backend);
+}
+
+}  // namespace backends::cuda_common
+OCTAVO_END_NAMESPACE

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arms/arm_of.hpp"
+
+train_lm::fp8_arms train_lm::mx32_arms() { return fp8_arms_of<octavo::recipe::mx32>(); }
