@@ -125,13 +125,9 @@ class scores {
   }
   /// P^_ij relative to 2^M. The factor 2^8 puts the largest weights at the upper end of E4M3's range.
   double rounded_weight(std::int64_t j, double s, double m) const {
-    const double whole = 256 * std::exp2(s - m), fold = weight_fold(j);
-    const double rounded = round_to(whole * fold, r_.element);
-    // With V's scale folded in, a weight can be rounded badly, or to nothing, for no other reason than that V is far
-    // smaller here than elsewhere. Its V makes it negligible in O, but not in the sum: there it counts as it is.
-    constexpr double smallest_normal = 0x1p-6;  // of E4M3
-    if (keys_.v.folds && rounded < smallest_normal && whole >= smallest_normal) return whole / 256;
-    return rounded / fold / 256;
+    const double fold = weight_fold(j), folded = 256 * std::exp2(s - m) * fold;
+    // The weight of a key without V is only ever summed: there is nothing that it would have to be rounded with.
+    return (fold == fold_of_zero ? folded : round_to(folded, r_.element)) / fold / 256;
   }
   /// log2 of the sink's weight relative to 2^M, against centred scores. -inf without a sink.
   double sink_log2(std::int64_t i, double m) const {
@@ -140,11 +136,12 @@ class scores {
 
  private:
   /// V's scale as P takes it in. The scale of an all-zero token, 1, says nothing about V: 2^-64 keeps it out of M.
+  static constexpr double fold_of_zero = 0x1p-64;
   double weight_fold(std::int64_t j) const {
     if (!keys_.v.folds) return 1;
     const double* v = keys_.v.columnwise().row(j);
     const bool zero = std::all_of(v, v + keys_.v.columnwise().cols(), [](double x) { return x == 0; });
-    return zero ? 0x1p-64 : keys_.v.fold(j);
+    return zero ? fold_of_zero : keys_.v.fold(j);
   }
 
   visible_keys visible_;

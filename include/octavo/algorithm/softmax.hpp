@@ -11,9 +11,8 @@
 // maximum and the unrounded sum, as other libraries do.)
 //
 // Where a token's scale sv_j is folded into P (recipe `token`), M_i = ceil(max_j (s_ij + log2 sv_j)), P~_ij is rounded
-// after the fold, and l sums P~_ij / sv_j. Two guards keep keys with small V from spoiling the sum. A key whose payload
-// is all zeros takes no part in M: its scale, 1, says nothing about V. And where P~ is too small to be rounded well
-// though the weight itself is not, since V is far smaller there than elsewhere, l takes the unrounded weight.
+// after the fold, and l sums P~_ij / sv_j. A key whose payload is all zeros takes no part in M, since its scale, 1, says
+// nothing about V, and adds its unrounded weight to l: O, to which it gives nothing, is not there to agree with.
 #pragma once
 
 #include <octavo/algorithm/delta.hpp>
@@ -43,18 +42,11 @@ OCTAVO_HD inline float weighted(float weight, float x) { return weight == 0 ? 0.
 /// What stands for log2 sv_j of a key whose V is zero: so far below any other that such a key never sets M.
 inline constexpr int fold_of_zero = -64;
 
-/// Below this an E4M3 number loses bits, and then vanishes.
-template <class E>
-inline constexpr float smallest_normal = 0x1p-6f;
-template <>
-inline constexpr float smallest_normal<bf16> = 0.0f;
-
 /// What a pair adds to l in units of 1 / p_scale, from its folded weight (unrounded) and 1 / sv_j.
 template <class E>
 OCTAVO_HD float unfolded_weight(float folded, float reciprocal) {
-  const float rounded = E::round(folded), whole = folded * reciprocal;
-  const bool lost = rounded < smallest_normal<E> && whole >= smallest_normal<E>;
-  return lost ? whole : weighted(rounded, reciprocal);
+  const bool of_zero = reciprocal == exp2i(-fold_of_zero);
+  return weighted(of_zero ? folded : E::round(folded), reciprocal);
 }
 
 /// M from a row's maximum (-inf where no key is allowed, which gives 0).

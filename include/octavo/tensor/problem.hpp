@@ -145,7 +145,6 @@ inline status validate(const problem& p) {
   if (p.shard.s_kv_total != 0 && p.shard.s_kv_total < p.shard.kv_begin + p.s_kv)
     return bad(text("the shard's keys end at ")
                << p.shard.kv_begin + p.s_kv << ", beyond s_kv_total " << p.shard.s_kv_total);
-  if (!p.packed && (p.total_q != 0 || p.total_kv != 0)) return bad("total_q and total_kv are for packed documents");
   if (static_cast<int>(p.mask.causal) > static_cast<int>(causal_mask::bottom_right))
     return bad("the causal mask is none, top_left or bottom_right");
   if (p.packed && p.shard != shard{}) return bad("packed documents and shards exclude each other");
