@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-include("${CMAKE_CURRENT_LIST_DIR}/target.cmake")
+octavo_backend_target(kokkos octavo_kokkos_UNAVAILABLE)
 octavo_backend(kokkos
   TYPE octavo::backends::kokkos
   HEADER octavo/backends/kokkos/entry.hpp
