@@ -110,7 +110,7 @@ class view_check {
     constexpr int given = rank<View>, asked = static_cast<int>(N);
     bool equal = given == asked;
     text is, should_be;
-    for (int r = 0; r < given; ++r) is << (r == 0 ? "[" : ", ") << x.extent_int(r);
+    for (int r = 0; r < given; ++r) is << (r == 0 ? "[" : ", ") << static_cast<long long>(x.extent(r));
     for (int r = 0; r < asked; ++r) should_be << (r == 0 ? "[" : ", ") << wanted[r];
     for (int r = 0; r < given && r < asked; ++r) equal = equal && static_cast<std::int64_t>(x.extent(r)) == wanted[r];
     if (!equal)
