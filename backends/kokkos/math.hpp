@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2^x without a branch or a call, so that loops over a tile become vector code on a host. (Kokkos' own exp2 changed its
-// name with 3.7, and no compiler vectorises a call of it.)
+// 2^x and tanh without a branch or a call, so that loops over a tile become vector code on a host. (Kokkos' own exp2
+// changed its name with 3.7, and compilers do not vectorise calls of it.)
 #pragma once
 
 #include <octavo/backends/kokkos/version.hpp>
@@ -34,6 +34,17 @@ KOKKOS_INLINE_FUNCTION float exp2(float x) {
   const std::uint32_t exponent = detail::bit_cast<std::uint32_t>(rounded) + detail::float_bias;
   const float scaled = power * detail::bit_cast<float>(exponent << detail::float_mantissa_bits);
   return x < -126.0f ? 0.0f : scaled;
+}
+
+/// tanh x = (1 - e^-2x) / (1 + e^-2x) for x > 0, and the start of its series where that would cancel.
+KOKKOS_INLINE_FUNCTION float tanh(float x) {
+  constexpr float two_log2_e = 2.88539008177792681f;
+  const float size = x < 0 ? -x : x, square = x * x;
+  const float t = exp2(-two_log2_e * size);
+  const float far = (1.0f - t) / (1.0f + t);
+  const float near = size * (1.0f - square * (1.0f / 3 - square * (2.0f / 15 - square * (17.0f / 315))));
+  const float result = size < 0.25f ? near : far;
+  return x < 0 ? -result : result;
 }
 
 }  // namespace backends::kokkos_detail

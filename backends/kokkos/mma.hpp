@@ -54,11 +54,13 @@ KOKKOS_FUNCTION void multiply(context<Space>& ctx, matrix c, matrix a, matrix b,
 template <class Space>
 KOKKOS_FUNCTION void multiply_skipping_zeros(context<Space>& ctx, matrix c, matrix a, matrix b, int rows, int columns,
                                              int depth) {
-  for_elements(ctx, rows, columns, [&](int i, int j) {
-    float sum = c.data[i * c.stride + j];
+  constexpr int wide = 32;
+  const int across = columns / wide;
+  for_each(ctx, rows * across, [&](int n) {
+    const int i = n / across, j0 = n % across * wide;
     for (int k = 0; k < depth; ++k)
-      if (const float x = a.data[i * a.stride + k]; x != 0) sum += x * b.data[k * b.stride + j];
-    c.data[i * c.stride + j] = sum;
+      if (const float x = a.at(i, k).data[0]; x != 0)
+        for (int j = 0; j < wide; ++j) c.at(i, j0 + j).data[0] += x * b.at(k, j0 + j).data[0];
   });
 }
 

@@ -6,8 +6,6 @@
 #include <octavo/backends/kokkos/mma.hpp>
 #include <octavo/backends/kokkos/quantize.hpp>
 
-#include <cmath>
-
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::kokkos_detail {
 
@@ -24,7 +22,7 @@ struct operations : memory_operations<Space>, quantize_operations<Space> {
   using col_vector = kokkos_detail::col_vector<Space, N>;
 
   KOKKOS_FUNCTION static float exp2(float x) { return kokkos_detail::exp2(x); }
-  KOKKOS_FUNCTION static float tanh(float x) { return std::tanh(x); }
+  KOKKOS_FUNCTION static float tanh(float x) { return kokkos_detail::tanh(x); }
 
   template <int M, int N, class EA, class EB, image IA, image IB, int RA, int CA, int RB, int CB>
   KOKKOS_FUNCTION static void mma(context& c, accum<M, N>& sum, const operand<EA, side::left, IA, RA, CA>& a,

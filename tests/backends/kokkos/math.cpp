@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp2 of the Kokkos backend over its whole range, against float64.
+// exp2 and tanh of the Kokkos backend over their whole range, against float64.
 #include <octavo/backends/kokkos/math.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,4 +28,17 @@ TEST_CASE("kokkos: exp2 of integers is exact, and ends do what they must") {
   CHECK(std::isfinite(kokkos::exp2(1e30f)));
   CHECK(kokkos::exp2(1e30f) > 0x1p127f);
   CHECK(std::isnan(kokkos::exp2(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST_CASE("kokkos: tanh") {
+  double worst = 0;
+  for (float x = -12.0f; x <= 12.0f; x += 0.00031f) {
+    const double truth = std::tanh(double{x});
+    if (truth != 0) worst = std::max(worst, std::abs(double{kokkos::tanh(x)} - truth) / std::abs(truth));
+  }
+  CHECK(worst < 1e-6);
+  CHECK(kokkos::tanh(0.0f) == 0);
+  CHECK(kokkos::tanh(std::numeric_limits<float>::infinity()) == 1);
+  CHECK(kokkos::tanh(-std::numeric_limits<float>::infinity()) == -1);
+  CHECK(std::isnan(kokkos::tanh(std::numeric_limits<float>::quiet_NaN())));
 }
