@@ -29,6 +29,9 @@ struct kokkos_on : generic_passes, kokkos_detail::operations<ExecutionSpace> {
   /// Tiles cannot shrink to fit: their edge is the run over which P and dS share a scale.
   template <class Config>
   static text refusal(const problem& p) {
+    if (!kokkos_detail::running_teams_progress<ExecutionSpace>)
+      return text(ExecutionSpace::name()) << " does not promise that running teams make progress while others wait for "
+                                             "them, which the order of dQ's sums relies on";
     const kokkos_detail::scratch_plan plan = kokkos_detail::plan_scratch<ExecutionSpace>(p);
     if (plan.fits()) return {};
     return text("a team's tiles take ") << static_cast<long long>(plan.bytes) << " bytes of scratch memory, and "

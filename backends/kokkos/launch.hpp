@@ -2,9 +2,9 @@
 // Kernels on an execution-space instance.
 //
 // A main loop runs on teams that take items by ticket: an item that a team waits for (the turns of dQ) was taken by a
-// team that had begun before. It is being computed, not waiting to be scheduled, so turns end on every space whose
-// running teams all make progress; that is so for CPU threads, and for the resident blocks of CUDA and HIP. The other
-// kernels work row by row: a range, one item per thread.
+// team that had begun before. It is being computed, not waiting to be scheduled, so every turn ends where running teams
+// all make progress (running_teams_progress; other spaces are refused). The other kernels work row by row: a range, one
+// item per thread.
 #pragma once
 
 #include <octavo/backends/kokkos/tile.hpp>

@@ -5,6 +5,7 @@
 #include <octavo/config.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <type_traits>
 
 #if KOKKOS_VERSION < 30400
 #error "octavo: the kokkos backend needs Kokkos 3.4 or newer"
@@ -24,6 +25,24 @@
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::kokkos_detail {
+
+/// Whether a team that waits for another running one leaves it the means to go on: threads of a host do, and so do the
+/// resident blocks of CUDA (from compute capability 7.0) and HIP. Nobody else promises it.
+template <class Space>
+inline constexpr bool running_teams_progress = std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
+#if defined(KOKKOS_ENABLE_CUDA)
+template <>
+inline constexpr bool running_teams_progress<Kokkos::Cuda> = true;
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+#if KOKKOS_VERSION < 40000
+template <>
+inline constexpr bool running_teams_progress<Kokkos::Experimental::HIP> = true;
+#else
+template <>
+inline constexpr bool running_teams_progress<Kokkos::HIP> = true;
+#endif
+#endif
 
 /// For programs that have no command line for Kokkos: its defaults and its environment variables, and no advice on
 /// standard error.
