@@ -19,8 +19,23 @@
 #       [LINK target...]         what its engines link beside octavo::octavo
 #       [ENTRY template]         octavo::host_entry unless given: ENTRY<TYPE>(engines) makes the octavo::backend_entry
 #       [UNAVAILABLE reason])    why it cannot be compiled here; absent or empty if it can
+#
+# A backend that needs more than headers and threads has a target of its own, octavo::NAME, for programs that name it in
+# their sources: its target.cmake makes it, or sets octavo_NAME_UNAVAILABLE to the reason why not. An installed package
+# offers it as a component, find_package(octavo COMPONENTS NAME), and looks for nothing unless it is asked to.
 cmake_minimum_required(VERSION 3.25)
 include_guard(GLOBAL)
+
+# octavo::NAME in this directory; `reason` is empty, or says why it cannot be had.
+function(octavo_backend_target name reason)
+  set(description "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../backends/${name}/target.cmake")
+  if(EXISTS "${description}")
+    include("${description}")
+  else()
+    set(octavo_${name}_UNAVAILABLE "no backend of this name has a target of its own")
+  endif()
+  set(${reason} "${octavo_${name}_UNAVAILABLE}" PARENT_SCOPE)
+endfunction()
 
 function(octavo_backend name)
   cmake_parse_arguments(PARSE_ARGV 1 backend "" "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
