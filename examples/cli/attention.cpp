@@ -13,6 +13,16 @@
 namespace cli {
 namespace {
 
+/// Every name that some run of this command writes.
+std::vector<std::string> result_names() {
+  std::vector<std::string> names{"report.json", "o.npy",     "lse.npy",   "o_residual.npy", "dq.npy", "dk.npy",
+                                 "dv.npy",      "dsink.npy", "delta.npy", "rowsum.npy",     "l1.npy"};
+  for (const char* tensor : {"q", "k", "v", "do"})
+    for (const char* kind : {"8", "_scale", "8_columnwise", "_scale_columnwise"})
+      names.push_back(std::string(tensor) + kind + ".npy");
+  return names;
+}
+
 void write(output_folder& out, const std::string& name, const std::optional<float_array>& a) {
   if (a) out.add_array(name, npy::dtype::float32, a->shape, a->values.data());
 }
@@ -52,7 +62,7 @@ void run_attention(const attention_options& options) {
   const octavo::engine& engine = find_engine(entry, options.engine);
   if (const std::string why = no_payload_reason(engine.recipe); p.save_payloads && !why.empty()) unsupported(why);
   if (const octavo::support s = engine.supports(p); !s) unsupported(std::string(s.reason.view()));
-  output_folder out("--out", options.out);
+  output_folder out("--out", options.out, result_names());
 
   const device on(entry);
   progress shown;

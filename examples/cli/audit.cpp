@@ -2,8 +2,10 @@
 // octavo audit: every recipe and delta policy on the user's own tensors, against exact attention in float64.
 #include <octavo/backend/trace.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "audit_picture.hpp"
 #include "audit_table.hpp"
 #include "call.hpp"
 #include "commands.hpp"
@@ -48,23 +50,31 @@ results truth_of(const inputs& in) {
   return call.collect();
 }
 
-/// Runs one combination, or says why not.
-void measure(audit_row& row, const device& on, const audit_options& options, const inputs& in, const results& truth) {
+/// The problem of a row: that of the inputs, with what the variant adds.
+octavo::problem problem_of(const audit_row& row, const inputs& in) {
   octavo::problem p = in.problem;
   p.o_residual = row.variant == audit_variant::o_residual;
   if (row.variant == audit_variant::key_centring) p.key_centring = octavo::key_centring::batch;
+  return p;
+}
+
+/// The engine of a row, or nullptr and the reason in the row.
+const octavo::engine* find_engine(audit_row& row, const octavo::backend_entry& entry, const audit_options& options,
+                                  const inputs& in) {
   const engine_options asked{options.engine.backend, row.recipe, row.delta, options.engine.e5m2_gradients};
-  const octavo::engine* engine = on.entry().find(asked.recipe, asked.delta, asked.e5m2_gradients);
+  const octavo::engine* engine = entry.find(asked.recipe, asked.delta, asked.e5m2_gradients);
   if (engine == nullptr) {
-    row.reason = no_engine_reason(on.entry(), asked);
-    return;
+    row.reason = no_engine_reason(entry, asked);
+    return nullptr;
   }
-  if (const octavo::support s = engine->supports(p); !s) {
-    row.reason = std::string(s.reason.view());
-    return;
-  }
+  const octavo::support s = engine->supports(problem_of(row, in));
+  if (!s) row.reason = std::string(s.reason.view());
+  return s ? engine : nullptr;
+}
+
+void measure(audit_row& row, const device& on, const octavo::engine& engine, const inputs& in, const results& truth) {
   octavo::trace_log::clear();
-  attention_call call(on, *engine, in, p);
+  attention_call call(on, engine, in, problem_of(row, in));
   row.forward_ms = call.forward();
   row.backward_ms = call.backward();
   row.main_loops = octavo::trace_log::loops();
@@ -75,6 +85,17 @@ void measure(audit_row& row, const device& on, const audit_options& options, con
   row.dv = relative_l2(r.dv->values, truth.dv->values);
   row.lse = max_difference(r.lse->values, truth.lse->values);
   row.row_sum = row_sum_ratio(r.row_sum->values, r.l1->values);
+}
+
+/// What the figures are of, for table and picture: "bf16, causal mask top-left, keys as given".
+std::string description_of(const octavo::problem& p) {
+  std::string out = name_of(p.element);
+  if (p.mask.causal != octavo::causal_mask::none) out += std::string(", causal mask ") + name_of(p.mask.causal);
+  if (p.mask.window_left >= 0 || p.mask.window_right >= 0)
+    out += ", window " + std::to_string(p.mask.window_left) + "," + std::to_string(p.mask.window_right);
+  if (out == name_of(p.element)) out += ", no mask";
+  if (p.key_centring == octavo::key_centring::off) return out + ", keys not centred";
+  return out + ", keys centred by " + (p.key_centring == octavo::key_centring::batch ? "their mean" : "a file");
 }
 
 std::string report_of(const std::vector<audit_row>& rows, const device& on, const octavo::problem& p,
@@ -108,7 +129,15 @@ void run_audit(const audit_options& options) {
   const inputs in = read_inputs(options.problem);
   const octavo::backend_entry& entry = runnable_backend(options.engine.backend);
   std::vector<audit_row> rows = rows_for(options, in.problem);
-  output_folder out("--out", options.out);
+  std::vector<const octavo::engine*> engines;
+  for (audit_row& row : rows) engines.push_back(find_engine(row, entry, options, in));
+  const std::string heading = description_of(in.problem);
+  if (std::all_of(engines.begin(), engines.end(), [](const auto* engine) { return engine == nullptr; })) {
+    std::fputs(table_of(rows, heading).c_str(), stdout);
+    unsupported("nothing to measure: " + rows.front().reason +
+                (rows.size() > 1 ? " (standard output has the reason of every row)" : ""));
+  }
+  output_folder out("--out", options.out, {"report.json", "audit.png"});
 
   const device on(entry);
   {
@@ -118,12 +147,16 @@ void run_audit(const audit_options& options) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       shown.step(std::to_string(i + 1) + "/" + std::to_string(rows.size()) + " " + rows[i].recipe + " " +
                  rows[i].delta);
-      measure(rows[i], on, options, in, truth);
+      if (engines[i] != nullptr) measure(rows[i], on, *engines[i], in, truth);
     }
   }
-  std::fputs(table_of(rows).c_str(), stdout);
+  std::fputs(table_of(rows, heading).c_str(), stdout);
   out.add_text("report.json", report_of(rows, on, in.problem, options));
-  draw_audit(out, rows);
+  const std::string warning = draw_audit(out.add("audit.png"), out.final_path("audit.png"), rows, heading);
+  if (!warning.empty()) {
+    std::fprintf(stderr, "octavo: warning: %s\n", warning.c_str());
+    out.drop("audit.png");
+  }
   out.commit();
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an audit found, as a table and as a picture.
+// What an audit found, as a table.
 #pragma once
 
 #include <string>
 #include <vector>
-
-#include "output_folder.hpp"
 
 namespace cli {
 
@@ -24,10 +22,11 @@ struct audit_row {
   bool measured() const { return reason.empty(); }
 };
 
-/// Aligned columns; "-" where a combination is not supported.
-std::string table_of(const std::vector<audit_row>& rows);
+/// What a row is called beside its delta policy: the recipe and the variant.
+std::string label_of(const audit_row& row);
 
-/// audit.png: the error of dQ per recipe and delta, on a logarithmic scale. Without gnuplot a warning, and no picture.
-void draw_audit(output_folder& out, const std::vector<audit_row>& rows);
+/// Aligned columns under a heading that ends in `description`; "-" where a combination was not measured, and under the
+/// table why.
+std::string table_of(const std::vector<audit_row>& rows, const std::string& description);
 
 }  // namespace cli

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <optional>
 #include <random>
-#include <sys/resource.h>
 #include <thread>
 
 #include "baseline.hpp"
 #include "call.hpp"
 #include "commands.hpp"
 #include "compare.hpp"
+#include "memory.hpp"
 #include "output_folder.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -85,10 +85,47 @@ npy::array random_tensor(const npy::extents& shape, unsigned seed) {
 
 std::vector<float> floats(const npy::array& a) { return {a.as<float>(), a.as<float>() + a.size()}; }
 
-double peak_memory_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
+/// The tensors of the run, float32, each from a seed of its own: the baseline makes the same ones again.
+struct random_inputs {
+  npy::array q, k, v, dout;
+
+  explicit random_inputs(const octavo::problem& p)
+      : q(random_tensor({p.b, p.s_q, p.h_q, p.d_qk}, 1)),
+        k(random_tensor({p.b, p.s_kv, p.h_kv, p.d_qk}, 2)),
+        v(random_tensor({p.b, p.s_kv, p.h_kv, p.d_v}, 3)),
+        dout(random_tensor({p.b, p.s_q, p.h_q, p.d_v}, 4)) {}
+};
+
+bool is_forward(const pass_figures& f) { return f.name == std::string_view("forward"); }
+
+/// Times the passes of the library; its results are for the baseline to compare with.
+std::optional<results> run_library(const device& on, const octavo::engine& engine, const inputs& in,
+                                   const bench_options& options, std::vector<pass_figures>& passes,
+                                   const progress& shown) {
+  attention_call call(on, engine, in, in.problem);
+  call.forward();  // the backward needs its statistics
+  for (pass_figures& f : passes) {
+    shown.step(f.name);
+    f.library = measure(options.repeat, [&] { return is_forward(f) ? call.forward() : call.backward(); });
+  }
+  if (!options.baseline) return std::nullopt;
+  return call.collect();
+}
+
+/// Times the baseline; returns how far its result (dV, or O without a backward) is from the library's. One that
+/// computed something else would make the ratio worthless.
+double run_baseline(const octavo::problem& p, const results& r, const bench_options& options, int threads,
+                    std::vector<pass_figures>& passes, const progress& shown) {
+  const random_inputs from(p);
+  baseline opponent{p, floats(from.q), floats(from.k), floats(from.v), floats(from.dout)};
+  opponent.forward(threads);
+  for (pass_figures& f : passes) {
+    shown.step(std::string("baseline, ") + f.name);
+    f.opponent = measure(options.repeat, [&] {
+      return milliseconds([&] { is_forward(f) ? opponent.forward(threads) : opponent.backward(threads); });
+    });
+  }
+  return options.backward ? relative_l2(r.dv->values, opponent.dv) : relative_l2(r.o->values, opponent.o);
 }
 
 void print(const std::vector<pass_figures>& passes) {
@@ -113,19 +150,16 @@ void run_bench(const bench_options& options) {
   if (const octavo::support s = engine.supports(p); !s) unsupported(std::string(s.reason.view()));
   const std::filesystem::path json_path = options.json.empty() ? "" : std::filesystem::absolute(options.json);
   std::optional<output_folder> out;
-  if (!options.json.empty()) out.emplace("--json", json_path.parent_path().string());
+  if (!options.json.empty())
+    out.emplace("--json", json_path.parent_path().string(), std::vector{json_path.filename().string()});
 
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  baseline opponent{p, {}, {}, {}, {}};
   {
-    npy::array q = random_tensor({p.b, p.s_q, p.h_q, p.d_qk}, 1), k = random_tensor({p.b, p.s_kv, p.h_kv, p.d_qk}, 2),
-               v = random_tensor({p.b, p.s_kv, p.h_kv, p.d_v}, 3), dout = random_tensor({p.b, p.s_q, p.h_q, p.d_v}, 4);
-    if (options.baseline)
-      opponent.q = floats(q), opponent.k = floats(k), opponent.v = floats(v), opponent.dout = floats(dout);
-    in.q = to_element_type(std::move(q), p.element, "q");
-    in.k = to_element_type(std::move(k), p.element, "k");
-    in.v = to_element_type(std::move(v), p.element, "v");
-    if (options.backward) in.dout = to_element_type(std::move(dout), p.element, "dout");
+    random_inputs from(p);
+    in.q = to_element_type(std::move(from.q), p.element, "q");
+    in.k = to_element_type(std::move(from.k), p.element, "k");
+    in.v = to_element_type(std::move(from.v), p.element, "v");
+    if (options.backward) in.dout = to_element_type(std::move(from.dout), p.element, "dout");
   }
 
   std::vector<pass_figures> passes;
@@ -133,29 +167,17 @@ void run_bench(const bench_options& options) {
   if (options.backward) passes.push_back({"backward", 2.5 * forward_flops(p)});
   const device on(entry);
   octavo::trace_log::clear();
-  attention_call call(on, engine, in, p);
-  double baseline_difference = 0;
+  double memory = 0, baseline_memory = 0, baseline_difference = 0;
   {
-    progress shown;
-    call.forward();  // the backward needs its statistics
-    for (pass_figures& f : passes) {
-      const bool forward = f.name == std::string_view("forward");
-      shown.step(f.name);
-      f.library = measure(options.repeat, [&] { return forward ? call.forward() : call.backward(); });
-    }
+    // Each side's peak is its own: the library has let go of its memory before the baseline takes any.
+    const progress shown;
+    reset_peak_memory();
+    const auto library_results = run_library(on, engine, in, options, passes, shown);
+    memory = peak_memory_mib();
     if (options.baseline) {
-      opponent.forward(threads);
-      for (pass_figures& f : passes) {
-        const bool forward = f.name == std::string_view("forward");
-        shown.step(std::string("baseline, ") + f.name);
-        f.opponent = measure(options.repeat, [&] {
-          return milliseconds([&] { forward ? opponent.forward(threads) : opponent.backward(threads); });
-        });
-      }
-      // A baseline that computed something else would make the ratio worthless.
-      const results r = call.collect();
-      baseline_difference =
-          options.backward ? relative_l2(r.dv->values, opponent.dv) : relative_l2(r.o->values, opponent.o);
+      reset_peak_memory();
+      baseline_difference = run_baseline(p, *library_results, options, threads, passes, shown);
+      baseline_memory = peak_memory_mib();
     }
   }
 
@@ -166,11 +188,11 @@ void run_bench(const bench_options& options) {
               static_cast<long long>(p.s_kv), static_cast<long long>(p.d_qk),
               p.mask.causal == octavo::causal_mask::none ? "" : ", causal");
   print(passes);
-  const double memory = peak_memory_mib();
   std::printf("peak memory %.0f MiB\n", memory);
   if (options.baseline)
-    std::printf("baseline: unfused FP32, Eigen, %d threads; its %s differs by %.3g (relative L2)\n", threads,
-                options.backward ? "dV" : "O", baseline_difference);
+    std::printf(
+        "baseline: unfused FP32, Eigen, %d threads, peak memory %.0f MiB; its %s differs by %.3g (relative L2)\n",
+        threads, baseline_memory, options.backward ? "dV" : "O", baseline_difference);
 
   if (!out) return;
   json_writer json;
@@ -185,7 +207,10 @@ void run_bench(const bench_options& options) {
     if (f.opponent) json.value("baseline_median_ms", f.opponent->median_ms).value("ratio", f.ratio());
     json.end_object();
   }
-  if (options.baseline) json.value("baseline_threads", threads).value("baseline_difference", baseline_difference);
+  if (options.baseline) {
+    json.value("baseline_threads", threads).value("baseline_difference", baseline_difference);
+    json.value("baseline_peak_memory_mib", baseline_memory);
+  }
   json.value("peak_memory_mib", memory).end_object();
   out->add_text(json_path.filename().string(), json.text());
   out->commit();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "elements.hpp"
 #include "exit.hpp"
@@ -10,13 +11,10 @@
 namespace cli {
 namespace {
 
-npy::array read(const std::string& path) {
-  try {
-    return npy::read(path);
-  } catch (const npy::error& e) {
-    bad_input(e.what());
-  }
-}
+/// The element types that a file of each kind may have.
+constexpr const char* tensor_types = "float32, float16, or uint16 holding bfloat16 with --dtype bf16";
+constexpr const char* offset_types = "int32, int64";
+constexpr const char* float_types = "float32";
 
 /// "q [2, 128, 4, 64]", with the file, as shapes stand in errors.
 struct named_array {
@@ -26,14 +24,23 @@ struct named_array {
   std::string shown() const { return name + " " + npy::to_string(array.shape); }
 };
 
-named_array read_named(const std::string& name, const std::string& path) { return {name, path, read(path)}; }
+[[noreturn]] void reject_type(const named_array& a, const char* allowed) {
+  bad_input(a.path + ": " + a.name + " is " + npy::name_of(a.array.type) + "; allowed: " + allowed);
+}
+
+named_array read_named(const std::string& name, const std::string& path, const char* allowed_types) {
+  try {
+    return {name, path, npy::read(path, std::string(allowed_types) + " (little-endian)")};
+  } catch (const npy::error& e) {
+    bad_input(e.what());
+  }
+}
 
 /// The element type that the files and --dtype agree on.
 octavo::dtype element_of(const named_array& a, const std::optional<octavo::dtype>& asked) {
   const npy::dtype stored = a.array.type;
   if (stored != npy::dtype::float32 && stored != npy::dtype::float16 && stored != npy::dtype::uint16)
-    bad_input(a.path + ": " + a.name + " is " + npy::name_of(stored) +
-              "; allowed: float32, float16, or uint16 holding bfloat16 with --dtype bf16");
+    reject_type(a, tensor_types);
   if (stored == npy::dtype::uint16 && asked != octavo::dtype::bf16)
     bad_input(a.path + ": " + a.name + " is uint16, which is read as bfloat16 with --dtype bf16 only");
   if (stored == npy::dtype::float16 && asked && asked != octavo::dtype::f16)
@@ -74,8 +81,7 @@ std::int64_t offset_at(const npy::array& a, std::int64_t i) {
 /// Checks cumulative offsets against the rows that they cut up; returns the longest document.
 std::int64_t check_offsets(const named_array& cu, std::int64_t total, const std::string& what) {
   const npy::array& a = cu.array;
-  if (a.type != npy::dtype::int32 && a.type != npy::dtype::int64)
-    bad_input(cu.path + ": " + cu.name + " is " + npy::name_of(a.type) + "; allowed: int32, int64");
+  if (a.type != npy::dtype::int32 && a.type != npy::dtype::int64) reject_type(cu, offset_types);
   if (a.shape.size() != 1 || a.size() < 1) bad_input(cu.shown() + " must be [documents + 1]");
   if (offset_at(a, 0) != 0) bad_input(cu.name + " must begin with 0, not " + std::to_string(offset_at(a, 0)));
   std::int64_t longest = 0;
@@ -104,7 +110,8 @@ void fill_extents(octavo::problem& p, const named_array& q, const named_array& k
   p.h_q = qs[h], p.h_kv = ks[h], p.d_qk = qs[h + 1], p.d_v = vs[h + 1];
   if (p.h_q < 1 || p.h_kv < 1 || p.h_q % p.h_kv != 0)
     bad_input(q.shown() + ", " + k.shown() + ": h_q must be a positive multiple of h_kv");
-  if (p.d_qk < 1 || p.d_v < 1) bad_input(q.shown() + ", " + v.shown() + ": d must not be 0");
+  if (p.d_qk < 1 || p.d_v < 1)
+    bad_input(q.shown() + ", " + v.shown() + ": d must not be 0; allowed: 32, 64, 96, 128, 192, 256");
   if (p.packed)
     p.total_q = qs[0], p.total_kv = ks[0];
   else
@@ -121,9 +128,8 @@ void fill_documents(octavo::problem& p, const named_array& cu_q, const named_arr
 
 npy::array read_float32(const std::string& name, const std::string& path, const npy::extents& shape,
                         const std::string& layout) {
-  named_array a = read_named(name, path);
-  if (a.array.type != npy::dtype::float32)
-    bad_input(a.path + ": " + a.name + " is " + npy::name_of(a.array.type) + "; allowed: float32");
+  named_array a = read_named(name, path, float_types);
+  if (a.array.type != npy::dtype::float32) reject_type(a, float_types);
   require_shape(a, shape, layout);
   warn_if_not_finite(name, a.array, octavo::dtype::f32);
   return std::move(a.array);
@@ -156,11 +162,12 @@ inputs read_inputs(const problem_options& options) {
   p.softcap = options.softcap;
   p.deterministic = options.deterministic;
 
-  named_array q = read_named("q", options.q), k = read_named("k", options.k), v = read_named("v", options.v);
+  named_array q = read_named("q", options.q, tensor_types), k = read_named("k", options.k, tensor_types),
+              v = read_named("v", options.v, tensor_types);
   std::vector<named_array*> tensors{&q, &k, &v};
   named_array dout;
   if (!options.dout.empty()) {
-    dout = read_named("dout", options.dout);
+    dout = read_named("dout", options.dout, tensor_types);
     tensors.push_back(&dout);
   }
   p.element = element_of(q, options.element);
@@ -171,8 +178,8 @@ inputs read_inputs(const problem_options& options) {
 
   fill_extents(p, q, k, v);
   if (p.packed) {
-    named_array cu_q = read_named("cu_seqlens_q", options.cu_seqlens_q);
-    named_array cu_kv = read_named("cu_seqlens_kv", options.cu_seqlens_kv);
+    named_array cu_q = read_named("cu_seqlens_q", options.cu_seqlens_q, offset_types);
+    named_array cu_kv = read_named("cu_seqlens_kv", options.cu_seqlens_kv, offset_types);
     fill_documents(p, cu_q, cu_kv);
     in.cu_seqlens_q = std::move(cu_q.array);
     in.cu_seqlens_kv = std::move(cu_kv.array);
@@ -189,6 +196,9 @@ inputs read_inputs(const problem_options& options) {
   if (options.key_centring == "batch") {
     p.key_centring = octavo::key_centring::batch;
   } else if (options.key_centring != "off") {
+    if (std::error_code ignored; !std::filesystem::exists(options.key_centring, ignored))
+      bad_input("--key-centring " + options.key_centring +
+                ": no such file; allowed: off, batch, or a float32 file [b, h_kv, d_qk]");
     in.key_shift = read_float32("key-centring", options.key_centring, {p.b, p.h_kv, p.d_qk},
                                 p.packed ? "[documents, h_kv, d_qk]" : "[b, h_kv, d_qk]");
     p.key_centring = octavo::key_centring::given;

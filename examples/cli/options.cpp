@@ -50,9 +50,11 @@ CLI::Option* add_parsed(CLI::App& command, const std::string& name, const std::s
                         const std::string& help) {
   const parse_function checked = [name, type, parse = std::move(parse)](const std::string& value) {
     if (value.empty()) throw CLI::ValidationError(name, "the value is empty; allowed: " + type);
-    if (value.starts_with("--"))
+    if (value.starts_with("--")) {
+      const bool path = type.ends_with("FILE") || type == "DIR";
       throw CLI::ValidationError(name, "needs a value, but '" + value + "' stands in its place; allowed: " + type +
-                                           " (a path that begins so is written ./" + value + ")");
+                                           (path ? " (a path that begins so is written ./" + value + ")" : ""));
+    }
     parse(value);
   };
   return command.add_option_function<std::string>(name, checked, help)->type_name(type);
@@ -89,7 +91,8 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
 void add_causal(CLI::App& command, octavo::causal_mask& into) {
   const auto parse = [&into](const std::string& value) -> std::string {
     if (value != "top-left" && value != "bottom-right")
-      return "'" + value + "' is not allowed here; allowed: --causal (top-left), --causal=top-left, --causal=bottom-right";
+      return "'" + value +
+             "' is not allowed here; allowed: --causal (top-left), --causal=top-left, --causal=bottom-right";
     into = value == "top-left" ? octavo::causal_mask::top_left : octavo::causal_mask::bottom_right;
     return {};
   };

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "../support/npy.hpp"
+#include "model.hpp"
 
 namespace train_lm {
 namespace {

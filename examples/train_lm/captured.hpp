@@ -4,12 +4,16 @@
 
 #include <octavo/numeric/bf16.hpp>
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
-#include "model.hpp"
 #include "output_folder.hpp"
+#include "shape.hpp"
 
 namespace train_lm {
+
+class model;
 
 struct captured_tensors {
   explicit captured_tensors(const model& m);

@@ -14,16 +14,24 @@
 namespace train_lm {
 namespace {
 
-/// Okabe and Ito's colours, which all readers can tell apart.
-constexpr const char* colours[] = {"#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7"};
-constexpr const char* dashes[] = {"1", "(14,5)", "(7,4)", "(3,3)", "(10,4,2,4)"};
-static_assert(std::size(colours) == std::size(arm_keys) && std::size(dashes) == std::size(arm_keys));
+/// Curves lie on top of each other: each is thinner than the one below and has gaps, so that all of them show.
+struct style {
+  const char* colour;  // of Okabe and Ito's, which all readers can tell apart
+  double width;
+  const char* dashes;
+};
+constexpr style styles[] = {{"#BBBBBB", 6, "solid"},  // the baseline, a road on which the others run
+                            {"#D55E00", 3, "solid"},
+                            {"#0072B2", 2.4, "(6,6)"},
+                            {"#009E73", 2, "(4,9)"},
+                            {"#000000", 1.2, "(12,12)"}};
+static_assert(std::size(styles) == std::size(arm_keys));
 
 /// Mean and extremes over the seeds of an arm at one point of the curve.
 class spread {
  public:
   void add(double x) {
-    if (x != x) return;  // a row-sum residual that does not exist
+    if (std::isnan(x)) return;  // a row-sum residual that does not exist
     mean_.add(x);
     least_ = std::min(least_, x);
     most_ = std::max(most_, x);
@@ -86,17 +94,16 @@ void data_block(std::ostream& out, std::size_t arm, const std::vector<run_result
   out << "EOD\n";
 }
 
-/// One panel: bands first, so that the lines lie on top of them; every line thin and with a dash of its own, so that
-/// those below show through.
+/// One panel: bands first, so that the lines lie on top of them.
 void panel(std::ostream& out, const std::vector<arm>& arms, const char* title, int column) {
   out << "set title '" << title << "'\n";
   const char* separator = "plot";
   for (std::size_t a = 0; a < arms.size(); ++a, separator = ",")
     out << separator << " $arm" << a << " using 1:" << column + 1 << ':' << column + 2
-        << " with filledcurves fillcolor rgb '" << colours[a] << "' fillstyle transparent solid 0.15 notitle";
+        << " with filledcurves fillcolor rgb '" << styles[a].colour << "' fillstyle transparent solid 0.15 notitle";
   for (std::size_t a = 0; a < arms.size(); ++a)
-    out << ", $arm" << a << " using 1:" << column << " with lines linewidth 1.5 dashtype " << dashes[a]
-        << " linecolor rgb '" << colours[a] << "' title '" << arms[a].name << "'";
+    out << ", $arm" << a << " using 1:" << column << " with lines linewidth " << styles[a].width << " dashtype "
+        << styles[a].dashes << " linecolor rgb '" << styles[a].colour << "' title '" << arms[a].name << "'";
   out << '\n';
 }
 

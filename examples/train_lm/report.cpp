@@ -90,7 +90,7 @@ void print_table(const std::vector<arm_summary>& arms, const options& o, const c
       "t(.975, 2n - 2) * sd * sqrt(2 / n) over n seeds, sd pooled over the two arms; else it is \"inside seed "
       "noise\".\n"
       "row sum / L1: sum_i |sum_j dS_ij| / sum_ij |dS_ij|, 0 in exact arithmetic; mean over the last tenth of the\n"
-      "steps and over seeds, in the worst layer; - where dS is no more than rounding noise.\n"
+      "steps and over seeds, in the worst layer; - where dS is no more than FP32 rounding noise.\n"
       "gradient norm: the largest after the first step, before clipping.\n",
       text.bytes(), text.unigram_entropy());
 }

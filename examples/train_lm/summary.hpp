@@ -2,6 +2,7 @@
 // The runs of an arm, condensed to what the table compares.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ inline constexpr int tail_fraction = 10;  // a tenth
 class mean_of_numbers {
  public:
   void add(double x) {
-    if (x != x) return;
+    if (std::isnan(x)) return;
     sum_ += x;
     ++count_;
   }
@@ -31,8 +32,7 @@ struct arm_summary {
   std::string name;
   std::vector<double> held_out{};  ///< per seed
   double mean = 0, variance = 0;   ///< of held_out over seeds; variance with n - 1
-  std::vector<double> row_sum{};   ///< per layer: mean over the last tenth of the steps and over seeds
-  double worst_row_sum = 0;        ///< over layers; NaN where no layer has one
+  double worst_row_sum = 0;        ///< mean over last steps and seeds, largest over layers; NaN where none has one
   double gradient_norm = 0;        ///< the largest after the first step, over seeds
   std::string verdict{};           ///< against the baseline; empty for the baseline itself and without one
   double difference = 0;           ///< of the means, to the baseline's

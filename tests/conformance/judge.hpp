@@ -40,8 +40,9 @@ class truth {
     if (!r64_) {
       test_case exact = case_;  // the options that are about rounding do not concern it
       exact.p.key_centring = octavo::key_centring::off, exact.key_shift.clear();
-      exact.p.o_residual = exact.p.save_payloads = exact.p.payload_inputs = exact.p.delta_halves = false;
-      exact.delta_shift.clear();
+      exact.p.o_residual = exact.p.save_payloads = exact.p.payload_inputs = false;
+      exact.p.delta_halves = case_.p.part_of_keys();  // without them a part cannot tell its delta
+      if (!exact.p.delta_halves) exact.delta_shift.clear();
       r64_ = compute("exact", "matched", false, exact, {.o_in_f32 = true});
     }
     return *r64_;

@@ -43,9 +43,7 @@ inline std::span<const refusal> refusals() {
     {"", "", "", [](const problem& p) { return p.wants == feature::arbitrary_mask; }, "does not compute: arbitrary-mask"},
     {"", "", "", [](const problem& p) { return p.wants == feature::paged_kv; }, "does not compute: paged-kv"},
     {"", "", "", [](const problem& p) { return p.wants == feature::fp8_outputs; }, "does not compute: fp8-outputs"},
-
-    {"cpu", "", "", [](const problem& p) { return p.payload_inputs && p.key_centring == centring::batch; }, "the mean key cannot be taken"},
-    {"kokkos", "", "", [](const problem& p) { return p.payload_inputs && p.key_centring == centring::batch; }, "the mean key cannot be taken"},
+    {"", "", "", [](const problem& p) { return p.payload_inputs && p.key_centring == centring::batch; }, "the mean key cannot be taken"},
   };
   // clang-format on
   return list;

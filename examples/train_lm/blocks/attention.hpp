@@ -36,13 +36,15 @@ class attention {
   void backward(attention_context& context, in_ref dout, out_ref dqkv);
 
   /// sum_i |sum_j dS_ij| / sum_ij |dS_ij| of the last backward: 0 in exact arithmetic (softmax is shift-invariant).
-  /// NaN where dS is itself no more than rounding noise.
+  /// NaN where dS is itself no more than the rounding noise of FP32.
   double row_sum_residual() const;
 
   // The tensors [b, s, h, d] of the last step, as octavo saw them.
   std::vector<octavo::bf16> q, k, v, o, dout;
 
  private:
+  double product_of_norms() const;  // sum_i |dO_i| |O_i|
+
   std::vector<octavo::bf16> o_residual_;
   std::vector<float> m_, l_, row_sum_, l1_;  // [b, h, s]
   matrix dq_, dk_, dv_;                      // [tokens, width]

@@ -24,3 +24,11 @@ for mask in '' --causal --causal=bottom-right; do
   difference=$(sed -n 's/.*"baseline_difference": \([0-9.e+-]*\).*/\1/p' f.json)
   awk -v d="${difference:-1}" 'BEGIN { exit !(d < 0.02) }' || fail "the baseline differs by '$difference' with '$mask'"
 done
+
+# Each side has its own peak memory. The baseline's scores alone are 64 MiB a head and thread here; the library has none.
+expect 0 'baseline: .* peak memory [0-9]+ MiB' bench --backend "$backend" --shape 1,2,2,4096,4096,32 --repeat 1 --pass forward \
+  --baseline --json f.json
+own=$(sed -n 's/.*"peak_memory_mib": \([0-9]*\).*/\1/p' f.json)
+theirs=$(sed -n 's/.*"baseline_peak_memory_mib": \([0-9]*\).*/\1/p' f.json)
+[ "${theirs:-0}" -ge 64 ] || fail "the baseline's peak memory is '$theirs' MiB"
+[ "${own:-999999}" -lt "${theirs:-0}" ] || fail "the library's peak memory is '$own' MiB, the baseline's '$theirs'"

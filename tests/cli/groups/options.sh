@@ -9,8 +9,8 @@ expect 0 '^sim-hip-cdna4 ' backends
 expect 2 'allowed: attention, audit, bench, backends'
 expect 2 'allowed: attention, audit, bench, backends' nonsense
 expect 2 '' attention bench
-expect 2 'not expected' "${attention[@]}" --out o --nonsense
-expect 2 'not expected' "${attention[@]}" --out o stray
+expect 2 'unknown option --nonsense' "${attention[@]}" --out o --nonsense
+expect 2 'unexpected argument stray' "${attention[@]}" --out o stray
 expect 2 '--out is required' "${attention[@]}"
 expect 2 '--q is required' attention --out o
 expect 2 '--q is given more than once' "${attention[@]}" --out o --q q.npy
@@ -43,3 +43,14 @@ has o1/report.json '"scale": -0.5'
 expect 0 '' "${attention[@]}" --causal=bottom-right --out o2
 has o2/report.json '"causal": "bottom-right"'
 expect 0 '' attention --causal --q=q.npy --k=k.npy --v=v.npy --backend="$backend" --out=o3
+
+# A result that could not be printed is a failure.
+if [ -w /dev/full ]; then
+  for arguments in backends --help 'bench --help' "bench --backend $backend --shape 1,1,1,8,8,32 --repeat 1"; do
+    "$octavo" $arguments >/dev/full 2>stderr.txt
+    code=$?
+    [ $code = 1 ] || fail "octavo $arguments >/dev/full: exit code $code, not 1"
+    has stderr.txt '^octavo: standard output cannot be written'
+    [ "$(wc -l <stderr.txt)" = 1 ] || fail "octavo $arguments >/dev/full: $(cat stderr.txt)"
+  done
+fi
