@@ -86,7 +86,7 @@ class view_check {
     using value = std::remove_const_t<element>;
     static_assert(std::is_same_v<value, float> || std::is_same_v<value, fp16> || std::is_same_v<value, bf16>,
                   "octavo: Views of tensors hold float, octavo::fp16 or octavo::bf16");
-    basic_tensor<std::conditional_t<std::is_const_v<element>, const void, void>> t;
+    std::conditional_t<std::is_const_v<element>, const_tensor, tensor> t;
     const bool right = p_.packed ? has_extents(name, x, {total, h, d}) : has_extents(name, x, {p_.b, s, h, d});
     if (!right) return t;
     constexpr int last = rank<View> - 1;

@@ -44,12 +44,9 @@ int main() {
   std::vector<float> o(size), dq(size), dk(size), dv(size);
   std::vector<float> lse(300), m(300), l(300), row_sum(300), l1(300);
 
-  // The library allocates nothing: scratch memory is the caller's, aligned to 64 bytes.
-  struct alignas(64) line {
-    char bytes[64];
-  };
-  std::vector<line> scratch(octavo::workspace_size<engine>(p) / sizeof(line) + 1);
-  const octavo::workspace workspace{scratch.data(), scratch.size() * sizeof(line)};
+  // The library allocates nothing: scratch memory is the caller's.
+  std::vector<char> scratch(octavo::workspace_size<engine>(p));
+  const octavo::workspace workspace{scratch.data(), scratch.size()};
   octavo::backends::cpu::queue queue;
 
   octavo::forward_inputs forward{.q = view(q), .k = view(k), .v = view(v)};

@@ -20,8 +20,9 @@
 
 namespace octavo_tests {
 
-/// The units whose product sums keep fewer bits than FP32.
-inline bool truncates(std::string_view backend) { return backend == "cuda-hopper" || backend == "sim-cuda-hopper"; }
+/// The units whose product sums keep fewer bits than FP32: Hopper's FP8 tensor cores, which cuda-hopper does not use
+/// yet.
+inline bool truncates(std::string_view backend) { return backend == "sim-cuda-hopper"; }
 
 /// R8 and R64 of one case; computed when first asked for.
 class truth {

@@ -81,10 +81,7 @@ void for_each_engine(const octavo::problem& p, const selection& which, const Vis
 
 /// How far sums of the same terms in another order may be apart, relative to their norm: FP32 on most units, the
 /// tolerance of the contract on those that truncate.
-inline double order_of_sums(const candidate& on) {
-  const bool truncates = on.backend.name == "cuda-hopper" || on.backend.name == "sim-cuda-hopper";
-  return truncates ? 2e-2 : 1e-5;
-}
+inline double order_of_sums(const candidate& on) { return on.backend.name == "sim-cuda-hopper" ? 2e-2 : 1e-5; }
 
 /// The results of exact attention, from the reference backend; nothing where that is not compiled.
 inline const octavo::engine* exact_engine() {

@@ -31,7 +31,13 @@ __device__ float fold_warp(float x, Fold fold) {
 }
 
 struct block_operations {
-  static __device__ float exp2(float x) { return ::exp2f(x); }
+  /// 2^x with the integer part taken off first, so that an integer added to x changes no mantissa: P must round the
+  /// same whatever the running maximum is. 0 below -126; NaN stays NaN.
+  static __device__ float exp2(float x) {
+    if (x < -126.0f) return 0;
+    const float y = x > 127.0f ? 127.0f : x, n = rintf(y);
+    return ::exp2f(y - n) * exp2i(static_cast<int>(n));
+  }
   static __device__ float tanh(float x) { return ::tanhf(x); }
 
   static __device__ void sync(block_context&) { __syncthreads(); }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the backward needs per row before its main loop: M, the reciprocal weight of the row's sum, and delta.
 //
-//     matched      n_i = sum_j 2^(s_ij - M_i)    sum_i = sum_j 2^(s_ij - M_i) (dP_ij - c_i)    delta_i - c_i = sum_i /
-//     n_i stale        delta_i = dO_i . O_i, dO as given             weight 1 / l_i consistent   delta_i = dO^_i . (O_i
-//     [+ R_i])               weight 1 / l_i
+//     matched      n_i = sum_j 2^(s_ij - M_i)              weight 1 / n_i
+//                  sum_i = sum_j 2^(s_ij - M_i) (dP_ij - c_i)   delta_i - c_i = sum_i / n_i
+//     stale        delta_i = dO_i . O_i, dO as given       weight 1 / l_i
+//     consistent   delta_i = dO^_i . (O_i [+ R_i])         weight 1 / l_i
 //
 // delta is kept as the pair (c_i, delta_i - c_i): where V has a common mode, dP and delta are both large, and their
 // difference, formed as (dP - c) - (delta - c), keeps the digits that a difference of the large numbers would lose.

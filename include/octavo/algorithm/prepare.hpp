@@ -9,7 +9,7 @@ OCTAVO_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Hands out parts of the workspace, each on a cache line of its own; over a null base it only counts. One code for the
+/// Hands out parts of the workspace, each aligned; over a null base it only counts. One code for the
 /// size and for the layout. The caller's memory may start anywhere: `alignment` bytes are counted for that.
 class carver {
  public:

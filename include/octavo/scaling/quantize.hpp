@@ -85,7 +85,7 @@ OCTAVO_HD inline float finite_amax(float amax, float x) {
   return detail::bit_cast<float>(finite > largest ? finite : largest);
 }
 
-/// finite_amax over a whole row: sixteen running maxima, a vector's worth. count is a multiple of 16.
+/// finite_amax over a whole row: sixteen running maxima, independent of each other. count is a multiple of 16.
 OCTAVO_HD inline float finite_amax(const float* x, int count) {
   float lane[16] = {};
   for (int j = 0; j < count; j += 16)
