@@ -26,23 +26,35 @@ octavo_has_header() {
   return 1
 }
 
+# Optional ones that are missing: fuzzers, Kokkos, a compiler cache. Without them parts are left out, and said to be.
+octavo_missing_options() {
+  command -v ccache >/dev/null || echo ccache
+  command -v clang++-19 >/dev/null || echo clang-19
+  [[ -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-$(uname -m).a ]] || echo libclang-rt-19-dev
+  octavo_has_header trilinos/Kokkos_Core.hpp || octavo_has_header Kokkos_Core.hpp || echo libtrilinos-kokkos-dev
+}
+
+# Installs what is named, if that is allowed and possible here; whoever calls looks at what came.
+octavo_install() {
+  local as_root=()
+  if ((EUID != 0)); then as_root=(sudo -n); fi
+  [[ -z ${OCTAVO_NO_INSTALL:-} || $OCTAVO_NO_INSTALL == 0 ]] || return 0
+  command -v apt-get >/dev/null && { ((EUID == 0)) || sudo -n true 2>/dev/null; } || return 0
+  echo "Installing $*"
+  # A list that cannot be refreshed may still be good enough: the installation decides.
+  "${as_root[@]}" apt-get -qq update || true
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "$@" >/dev/null ||
+    true
+  hash -r
+}
+
 octavo_require_packages() {
-  local missing as_root=()
+  local missing
   mapfile -t missing < <(octavo_missing_packages)
   ((${#missing[@]})) || return 0
-
-  if ((EUID != 0)); then as_root=(sudo -n); fi
-  if [[ -z ${OCTAVO_NO_INSTALL:-} || $OCTAVO_NO_INSTALL == 0 ]] && command -v apt-get >/dev/null &&
-    { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
-    echo "Installing ${missing[*]}"
-    # A list that cannot be refreshed may still be good enough: the installation decides.
-    "${as_root[@]}" apt-get -qq update || true
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null || true
-    hash -r
-    mapfile -t missing < <(octavo_missing_packages)
-    ((${#missing[@]})) || return 0
-  fi
+  octavo_install "${missing[@]}"
+  mapfile -t missing < <(octavo_missing_packages)
+  ((${#missing[@]})) || return 0
   {
     echo "Missing: ${missing[*]}. On Debian or Ubuntu, run"
     echo "  sudo apt-get update && sudo apt-get install --yes --no-install-recommends ${missing[*]}"
@@ -50,5 +62,14 @@ octavo_require_packages() {
   exit 2
 }
 
+# OCTAVO_INSTALL_OPTIONAL=1 asks for the optional ones too.
+octavo_ask_for_options() {
+  local missing
+  [[ ${OCTAVO_INSTALL_OPTIONAL:-0} != 0 ]] || return 0
+  mapfile -t missing < <(octavo_missing_options)
+  ((${#missing[@]} == 0)) || octavo_install "${missing[@]}"
+}
+
 octavo_require_packages
+octavo_ask_for_options
 octavo_jobs=$(nproc 2>/dev/null || echo 2)

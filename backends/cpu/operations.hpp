@@ -13,17 +13,6 @@
 OCTAVO_BEGIN_CPU_NAMESPACE
 namespace cpu_detail {
 
-template <class E>
-struct element_of {
-  using type = E;
-  static constexpr bool block_scaled = false;
-};
-template <class E>
-struct element_of<octavo::block_scaled<E>> {
-  using type = E;
-  static constexpr bool block_scaled = true;
-};
-
 inline constexpr int max_columns = 256;  ///< of any tile: keys of a tile, or channels
 inline constexpr int strip = 8;          ///< rows that are transposed together, so that stores run along the row
 

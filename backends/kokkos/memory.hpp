@@ -10,17 +10,6 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::kokkos_detail {
 
-template <class E>
-struct element_of {
-  using type = E;
-  static constexpr bool block_scaled = false;
-};
-template <class E>
-struct element_of<octavo::block_scaled<E>> {
-  using type = E;
-  static constexpr bool block_scaled = true;
-};
-
 /// Channels [j0, j0 + N) of a token as floats: payload, times its block scales where they travel in the operand. The
 /// channels lie within one block of 32.
 template <class E, image I, int N>

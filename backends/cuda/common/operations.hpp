@@ -9,17 +9,6 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
 
-template <class E>
-struct element_of {
-  using type = E;
-  static constexpr bool block_scaled = false;
-};
-template <class E>
-struct element_of<octavo::block_scaled<E>> {
-  using type = E;
-  static constexpr bool block_scaled = true;
-};
-
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32; }
 __device__ inline int warps() { return static_cast<int>(blockDim.x) / 32; }

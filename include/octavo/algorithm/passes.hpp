@@ -108,15 +108,9 @@ struct generic_backward {
 
 /// The passes of attention.hpp on the generic loops. Inherit it in a backend.
 struct generic_passes {
-  /// Everything that the generic loops compute.
   template <class Config>
   static constexpr feature_set features() {
-    feature_set all = feature::causal | feature::causal_bottom_right | feature::window | feature::softcap |
-                      feature::sink | feature::packed | feature::grouped_queries | feature::key_centring |
-                      feature::o_residual | feature::shard | feature::deterministic;
-    if constexpr (recipe::is_fp8<typename Config::recipe>) all |= feature::save_payloads | feature::payload_inputs;
-    if constexpr (std::is_same_v<typename Config::delta, delta::matched>) all |= feature::delta_halves;
-    return all;
+    return every_feature<Config>();
   }
   template <class Config>
   static text refusal(const problem&) {

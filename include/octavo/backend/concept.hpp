@@ -27,8 +27,18 @@ enum class image { rowwise, columnwise };
 
 /// E with a power-of-two scale per 32 elements along the contraction, which travels in the operand.
 template <class E>
-struct block_scaled {
-  using element = E;
+struct block_scaled {};
+
+/// What an operand's elements are, and whether their scales travel with them.
+template <class E>
+struct element_of {
+  using type = E;
+  static constexpr bool block_scaled = false;
+};
+template <class E>
+struct element_of<octavo::block_scaled<E>> {
+  using type = E;
+  static constexpr bool block_scaled = true;
 };
 
 namespace detail {

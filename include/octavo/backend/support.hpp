@@ -35,6 +35,18 @@ struct config {
                 "octavo::config: d_qk and d_v of a head_dim must be 32, 64, 96, 128, 192 or 256");
 };
 
+/// Every feature that is computed at all and has a meaning for the config: what a complete backend answers.
+template <class Config>
+constexpr feature_set every_feature() {
+  feature_set all = feature::causal | feature::causal_bottom_right | feature::window | feature::softcap |
+                    feature::sink | feature::packed | feature::grouped_queries | feature::key_centring |
+                    feature::o_residual | feature::shard | feature::deterministic;
+  if constexpr (octavo::recipe::is_fp8<typename Config::recipe>)
+    all |= feature::save_payloads | feature::payload_inputs;
+  if constexpr (std::is_same_v<typename Config::delta, octavo::delta::matched>) all |= feature::delta_halves;
+  return all;
+}
+
 /// The answer of supports: yes, or no with what was required, what is supported, what is missing, and a sentence.
 struct support {
   bool ok = true;

@@ -43,7 +43,7 @@ struct forward_inputs {
   const_tensor v;                                         ///< [b, s_kv, h_kv, d_v]
   offsets cu_seqlens_q{};                                 ///< packed only: [b + 1]
   offsets cu_seqlens_kv{};                                ///< packed only: [b + 1]
-  const float* sink = nullptr;                            ///< [h_q], logits in the units of S; with problem.sink
+  const float* sink = nullptr;                            ///< [h_q], logits in the units of S; with problem.sink. Of the parts of a split, one has it
   const float* key_shift = nullptr;                       ///< [b, h_kv, d_qk]; with key_centring::given
   const_quantized q_payload{}, k_payload{}, v_payload{};  ///< instead of q, k, v, with problem.payload_inputs
 };
