@@ -239,9 +239,6 @@ struct operations {
     }
   }
 
-  /// An infinity is made NaN in every recipe (FP8 payloads cannot hold it), by the difference that is 0 for finite x.
-  static float nan_unless_finite(float x) { return x + (x - x); }
-
   /// round(x / scale), without saturating an infinity.
   template <class T>
   static float round_finite(float x, float reciprocal) {

@@ -19,7 +19,7 @@ KOKKOS_FUNCTION void read_channels(const payload_plane& x, std::int64_t token, i
   const std::int64_t first = token * (I == image::rowwise ? x.rowwise_stride : x.columnwise_stride) + j0;
   if constexpr (std::is_same_v<T, bf16>) {
     const auto* from = reinterpret_cast<const bf16*>(bytes) + first;
-    for (int j = 0; j < N; ++j) out[j] = static_cast<float>(from[j]);
+    for (int j = 0; j < N; ++j) out[j] = nan_unless_finite(static_cast<float>(from[j]));
   } else {
     for (int j = 0; j < N; ++j) out[j] = T::decode(bytes[first + j]);
   }

@@ -52,7 +52,7 @@ TEST_CASE("field: a non-finite element reaches allowed pairs and nothing else") 
       test_case c = make_case(p, input_family::randn, 171);
       (c.*plant.input)[(70 * 2 + 1) * 32 + 5] = plant.value;  // token 70, head 1
       for_each_engine(p, {.recipes = {"mx32", "token", "tile", "bf16"}}, [&](const candidate& on) {
-        CAPTURE(plant.name);
+        CAPTURE(std::string(plant.name));
         CAPTURE(window);
         const results got = on(c);
         const octavo::engine* e = reference->find(on.engine.recipe, on.engine.delta, false);

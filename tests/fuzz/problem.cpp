@@ -110,7 +110,9 @@ void run(problem p, source& from) {
   }
   if (p.sink) in.sink = back.sink = sink.data();
   if (p.key_centring == key_centring::given) in.key_shift = back.key_shift = shift.data();
-  require(attention_forward<Config>(queue, p, in, {o.t, lse.data(), m.data(), l.data(), r.t}, w).ok());
+  require(
+      attention_forward<Config>(queue, p, in, {o.t, lse.data(), m.data(), l.data(), p.o_residual ? r.t : tensor{}}, w)
+          .ok());
   if (p.part_of_keys() && !Config::delta::reads_o) {
     back.delta_shift = c.data();
     require(attention_delta<Config>(queue, p, back, {n.data(), sum.data()}, w).ok());

@@ -206,9 +206,6 @@ struct block_operations {
     return value;
   }
 
-  /// An infinity is made NaN in every recipe (FP8 payloads cannot hold it), by the difference that is 0 for finite x.
-  static __device__ float nan_unless_finite(float x) { return x + (x - x); }
-
   template <class E>
   static __device__ e8m0 scale_of(float amax) {
     using T = typename element_of<E>::type;

@@ -53,12 +53,12 @@ struct q_shift_kernel {
     const std::int64_t h = item % p.h_q;
     const token_tile tile = data.q_docs.tile_at(item / p.h_q, M);
     const bool tail = data.q_docs.is_tail(tile.document);
-    const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
     const int d = static_cast<int>(p.d_qk);
     const float scale = data.scale;
     for (int i = 0; i < tile.tokens; ++i) {
       float row[max_channels], sum = 0;
       if (!tail) {
+        const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
         if (q)
           read_elements(q, element_offset(q, data.q_docs, tile.document, tile.first + i, h), d, row);
         else
