@@ -30,6 +30,11 @@ class source {
     for (int i = 0; i < 8; ++i) any = static_cast<std::int64_t>(static_cast<std::uint64_t>(any) << 8 | byte());
     return any;
   }
+  /// An end of a window: mostly -1 or small, sometimes anything.
+  std::int64_t window() {
+    const std::int64_t end = extent(40);
+    return end >= 0 && end <= 40 ? end - 2 : end;
+  }
   float number() {
     std::uint32_t word = 0;
     for (int i = 0; i < 4; ++i) word = word << 8 | byte();
@@ -51,7 +56,7 @@ problem describe(source& from) {
   p.d_qk = from.byte() < 250 ? 32 : from.extent(300);
   p.d_v = from.byte() < 250 ? 32 : from.extent(300);
   p.element = static_cast<dtype>(from.byte() % 5);
-  p.mask = {static_cast<causal_mask>(from.byte() % 3), from.extent(40) - 2, from.extent(40) - 2};
+  p.mask = {static_cast<causal_mask>(from.byte() % 3), from.window(), from.window()};
   if (from.byte() % 4 == 0) p.softmax_scale = from.number();
   if (from.byte() % 4 == 0) p.softcap = from.number();
   p.sink = from.byte() % 3 == 0;
