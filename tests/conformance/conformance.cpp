@@ -37,6 +37,11 @@ std::string refused_by(const octavo::backend_entry& backend, const row& r, std::
   return s ? std::string() : std::string(s.reason.view());
 }
 
+/// Whether the backend has the recipe at all: a simulator has those of its kernels.
+bool computes(const octavo::backend_entry& backend, std::string_view recipe) {
+  return backend.find(recipe, "matched", false) != nullptr;
+}
+
 /// Calls visit(row, recipe) for every row and each of its recipes (or only one).
 template <class Visit>
 void for_each_combination(std::string_view only_recipe, const Visit& visit) {
@@ -76,6 +81,7 @@ void conform(std::string_view recipe_name) {
     }
   });
   for (const auto& [name, n] : counts) {
+    if (n.judged == 0 && !computes(*find_backend(octavo::all_backends(), name), recipe_name)) continue;
     MESSAGE(name << ", " << recipe_name << ": " << n.judged << " results judged, " << n.refused << " refused");
     CHECK(n.judged > 0);
   }
@@ -94,6 +100,7 @@ TEST_CASE("backends refuse what is listed, and nothing else") {
     std::vector<bool> seen(refusals().size());
     int supported = 0, refused = 0;
     for_each_combination("", [&](const row& r, std::string_view recipe) {
+      if (!computes(*backend, recipe)) return;
       for (const char* delta : deltas) {
         const std::string reason = refused_by(*backend, r, recipe, delta);
         bool listed = false, explained = false;
@@ -114,7 +121,8 @@ TEST_CASE("backends refuse what is listed, and nothing else") {
       }
     });
     for (std::size_t i = 0; i < seen.size(); ++i)
-      if (!seen[i] && (refusals()[i].backend.empty() || refusals()[i].backend == backend->name))
+      if (!seen[i] && computes(*backend, "bf16") &&
+          (refusals()[i].backend.empty() || refusals()[i].backend == backend->name))
         FAIL_CHECK("listed, but never met: " << backend->name << ": " << refusals()[i].reason);
     MESSAGE(backend->name << ": computes " << supported << " of the table's combinations, refuses " << refused);
   }

@@ -37,23 +37,24 @@ constexpr planted plants[] = {
 }  // namespace
 
 TEST_CASE("field: a non-finite element reaches allowed pairs and nothing else") {
-  for (const std::int64_t window : {-1, 20}) {
+  for (const auto [window, d] : {std::pair{-1, 32}, {20, 32}, {20, 64}}) {
     const octavo::problem p{.h_q = 2,
                             .h_kv = 2,
                             .s_q = 150,
                             .s_kv = 150,
-                            .d_qk = 32,
-                            .d_v = 32,
+                            .d_qk = d,
+                            .d_v = d,
                             .element = octavo::dtype::f32,
                             .mask = {octavo::causal_mask::top_left, window}};
     const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
     REQUIRE(reference != nullptr);
     for (const planted& plant : plants) {
       test_case c = make_case(p, input_family::randn, 171);
-      (c.*plant.input)[(70 * 2 + 1) * 32 + 5] = plant.value;  // token 70, head 1
+      (c.*plant.input)[static_cast<std::size_t>((70 * 2 + 1) * d + 5)] = plant.value;  // token 70, head 1
       for_each_engine(p, {.recipes = {"mx32", "token", "tile", "bf16"}}, [&](const candidate& on) {
         CAPTURE(std::string(plant.name));
         CAPTURE(window);
+        CAPTURE(d);
         const results got = on(c);
         const octavo::engine* e = reference->find(on.engine.recipe, on.engine.delta, false);
         REQUIRE(e != nullptr);
@@ -63,11 +64,12 @@ TEST_CASE("field: a non-finite element reaches allowed pairs and nothing else") 
           CHECK(nan_pattern(got.*field) == nan_pattern(r8.*field));
           reached += count(nan_pattern(r8.*field));
           // Head 0 has nothing to do with it, nor have rows before token 70.
-          for_tokens(got.o, c.q_side(32), 0, 70, [](auto values, std::int64_t) { REQUIRE(all_finite(values)); });
+          for_tokens(got.o, c.q_side(d), 0, 70, [](auto values, std::int64_t) { REQUIRE(all_finite(values)); });
         }
         CHECK(reached > 0);
-        for_tokens(got.dk, c.kv_side(32), 0, 150,
-                   [](auto values, std::int64_t) { REQUIRE(all_finite(values.subspan(0, 32))); });
+        for_tokens(got.dk, c.kv_side(d), 0, 150, [](auto values, std::int64_t) {
+          REQUIRE(all_finite(values.subspan(0, static_cast<std::size_t>(c.p.d_qk))));
+        });
       });
     }
   }

@@ -5,7 +5,7 @@
 //     matched, consistent   relative L2 of O, dQ, dK, dV against R8 <= 2e-3 (2e-2: token on spread tokens)
 //     stale                 error against R64 within 30 % of R8's own: it depends on the key tile by nature
 //     truncating units      against R8 2e-2, dQ and dK up to half of R8's own error; against R64 1.1 of it + 2e-3
-//     all                   |LSE - R8's| <= 1e-3; rows without keys exactly zero
+//     all                   |LSE - R8's| <= 1e-3 (truncating: 1/8, root mean square 2e-2); rows without keys exactly zero
 //     matched               sum_i |sum_j dS_ij| <= 1e-5 sum_ij |dS_ij|
 #pragma once
 
@@ -17,12 +17,9 @@
 #include "support/inputs.hpp"
 #include "support/metrics.hpp"
 #include "support/run.hpp"
+#include "support/units.hpp"
 
 namespace octavo_tests {
-
-/// The units whose product sums keep fewer bits than FP32: Hopper's FP8 tensor cores, which cuda-hopper does not use
-/// yet.
-inline bool truncates(std::string_view backend) { return backend == "sim-cuda-hopper"; }
 
 /// R8 and R64 of one case; computed when first asked for.
 class truth {
@@ -88,7 +85,7 @@ class judge {
     judge j(e, c, got, known.r8(e.recipe, e.delta, e.e5m2_gradients));
     if (!j.ran()) return j.complaints_;
     j.wide_ = e.recipe == "token" && inputs == input_family::token_spread;
-    j.truncating_ = truncates(backend.name);
+    j.truncating_ = truncates(backend, e, c.p);
     if (j.truncating_ || e.delta == "stale") j.r64_ = &known.r64();
     j.forward();
     if (c.backward) j.backward();
@@ -107,7 +104,7 @@ class judge {
 
   void forward() {
     compare("O", &results::o, 0);
-    if (const double d = largest_difference(got_.lse, r8_.lse); !(d <= 1e-3)) complain("LSE differs by", d);
+    log_sums();
     rows_without_keys("O", got_.o, case_.p.d_v);
     if (case_.p.o_residual) residual();
     if (case_.p.save_payloads) {
@@ -128,6 +125,20 @@ class judge {
     keys_without_rows();
     if (engine_.delta == "matched") row_sums();
     if (case_.p.save_payloads) same_payload("dO", got_.payloads.dout, r8_.payloads.dout);
+  }
+
+  /// A score that is off in its last bits moves a weight to the neighbouring E4M3 number now and then: in a row of one
+  /// heavy key that is up to an eighth of the sum, so a unit that truncates scores is held to that, and to little of it
+  /// over all rows.
+  void log_sums() {
+    const double largest = largest_difference(got_.lse, r8_.lse);
+    if (!(largest <= (truncating_ ? 0.125 : 1e-3))) complain("LSE differs by", largest);
+    if (!truncating_) return;
+    double squares = 0;
+    for (std::size_t i = 0; i < got_.lse.size(); ++i)
+      if (const double d = double(got_.lse[i]) - r8_.lse[i]; got_.lse[i] != r8_.lse[i]) squares += d * d;
+    const double mean = std::sqrt(squares / double(std::max<std::size_t>(got_.lse.size(), 1)));
+    if (!(mean <= 2e-2)) complain("LSE differs in the mean by", mean);
   }
 
   /// natural: what the result's norm could be if nothing cancelled. Where R8 cancels to nothing (a row of one key has

@@ -59,8 +59,8 @@ TEST_CASE("row sums of dS: small under a consistent delta, gone with the residua
     for_each_engine(p, {.deltas = {"consistent"}}, [&](const candidate& on) { CHECK(ratio(on(c)) <= 2e-2); });
     c.p.o_residual = true;
     for_each_engine(c.p, {.recipes = {"token", "tile"}, .deltas = {"consistent"}},
-                    [&](const candidate& on) { CHECK(ratio(on(c)) <= 1e-4); });
-    // The two images of V differ where one of them underflows.
+                    [&](const candidate& on) { CHECK(ratio(on(c)) <= (truncates(on, c.p) ? 5e-3 : 1e-4)); });
+    // (Where sums are cut, O and dP are, each at its own place.) The two images of V differ where one of them underflows.
     for_each_engine(c.p, {.recipes = {"mx32"}, .deltas = {"consistent"}},
                     [&](const candidate& on) { CHECK(ratio(on(c)) <= 1e-3); });
   }

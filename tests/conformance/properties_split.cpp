@@ -26,7 +26,7 @@ void check_split(const candidate& on, const test_case& c, const cuts& q, const c
   CAPTURE(q.size());
   CAPTURE(kv.size());
   const results whole = on(c, {.o_in_f32 = true}), parts = split_run(on, c, q, kv).result;
-  const double allowed = std::max(underflow, order_of_sums(on));
+  const double allowed = std::max(underflow, order_of_sums(on, c.p));
   CHECK(relative_error(parts.o, whole.o) < allowed);
   CHECK(largest_difference(parts.lse, whole.lse) < allowed);
   CHECK(relative_error(parts.dq, whole.dq) < allowed);

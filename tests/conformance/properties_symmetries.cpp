@@ -62,8 +62,8 @@ TEST_CASE("grouped queries are repeated keys and values") {
     CHECK(identical(x.o, y.o));
     CHECK(identical(x.lse, y.lse));
     CHECK(identical(x.dq, y.dq));
-    CHECK(relative_error(x.dk, sum_heads(y.dk, p.d_qk, p.group())) < order_of_sums(on));
-    CHECK(relative_error(x.dv, sum_heads(y.dv, p.d_v, p.group())) < order_of_sums(on));
+    CHECK(relative_error(x.dk, sum_heads(y.dk, p.d_qk, p.group())) < order_of_sums(on, p));
+    CHECK(relative_error(x.dv, sum_heads(y.dv, p.d_v, p.group())) < order_of_sums(on, p));
   });
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("keys have no order") {
   const storage exact_o{.o_in_f32 = true};
   for_each_engine(p, {.recipes = {"token", "bf16"}, .deltas = {"matched", "consistent"}}, [&](const candidate& on) {
     const results x = on(c, exact_o), y = on(shuffled, exact_o);
-    CHECK(relative_error(y.o, x.o) < order_of_sums(on));
+    CHECK(relative_error(y.o, x.o) < order_of_sums(on, p));
     CHECK(largest_difference(y.lse, x.lse) < 1e-5);
     CHECK(relative_error(y.dq, x.dq) < 2e-3);
     CHECK(relative_error(y.dk, permuted(x.dk, c.kv_side(p.d_qk), order)) < 2e-3);
@@ -134,8 +134,10 @@ TEST_CASE("a row of one key has no gradient") {
                     [&](const candidate& on) {
                       const results r = on(c);
                       const double size = norm(c.dout) * norm(c.v) / std::sqrt(static_cast<double>(p.b * p.h_q));
-                      CHECK(norm(r.dq) <= 1e-6 * size * norm(c.k));
-                      CHECK(norm(r.dk) <= 1e-6 * size * norm(c.q));
+                      // consistent: delta, from O, and dP are cut at different places where sums are cut.
+                      const double zero = truncates(on, p) && on.engine.delta == "consistent" ? 1e-5 : 1e-6;
+                      CHECK(norm(r.dq) <= zero * size * norm(c.k));
+                      CHECK(norm(r.dk) <= zero * size * norm(c.q));
                       CHECK(norm(r.dv) > 0);
                     });
   }

@@ -40,11 +40,16 @@ inline results as_accurate_as_r8(const candidate& on, const test_case& c, const 
   const octavo::engine* r8_engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
   REQUIRE(r8_engine != nullptr);
   const results r8 = run(*reference, *r8_engine, c);
+  // Scores far from zero lose digits where sums are cut, and weights are then off by as much.
+  double largest_score = 0;
+  for (const float lse : truth.lse)
+    if (std::isfinite(lse)) largest_score = std::max(largest_score, std::fabs(double{lse}));
+  const double cut = truncates(on, c.p) ? truncation_of_scores(c.p, largest_score) : 0;
   const auto check = [&](const char* name, floats results::* field, const floats& other_factor) {
     CAPTURE(name);
     if (norm(truth.*field) <= 1e-6 * norm(c.dout) * norm(c.v) * norm(other_factor))
       return;  // nothing to be relative to
-    CHECK(relative_error(got.*field, truth.*field) <= 1.1 * relative_error(r8.*field, truth.*field) + 2e-3);
+    CHECK(relative_error(got.*field, truth.*field) <= 1.1 * relative_error(r8.*field, truth.*field) + 2e-3 + cut);
   };
   check("O", &results::o, {});
   check("dQ", &results::dq, c.k);
@@ -53,7 +58,7 @@ inline results as_accurate_as_r8(const candidate& on, const test_case& c, const 
   double lse_distance = 0;
   for (std::size_t i = 0; i < r8.lse.size(); ++i)
     if (got.lse[i] != r8.lse[i]) lse_distance += std::fabs(double{got.lse[i]} - r8.lse[i]);
-  CHECK(lse_distance <= 1e-3 * static_cast<double>(r8.lse.size()));
+  CHECK(lse_distance <= (1e-3 + cut) * static_cast<double>(r8.lse.size()));
   return got;
 }
 

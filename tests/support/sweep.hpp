@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/run.hpp"
+#include "support/units.hpp"
 
 namespace octavo_tests {
 
@@ -79,9 +80,12 @@ void for_each_engine(const octavo::problem& p, const selection& which, const Vis
   if (visited == 0) MESSAGE("skipped: no backend that runs here computes this problem");
 }
 
+/// Whether the results of p there come from sums that keep fewer bits than FP32.
+inline bool truncates(const candidate& on, const octavo::problem& p) { return truncates(on.backend, on.engine, p); }
+
 /// How far sums of the same terms in another order may be apart, relative to their norm: FP32 on most units, the
 /// tolerance of the contract on those that truncate.
-inline double order_of_sums(const candidate& on) { return on.backend.name == "sim-cuda-hopper" ? 2e-2 : 1e-5; }
+inline double order_of_sums(const candidate& on, const octavo::problem& p) { return truncates(on, p) ? 2e-2 : 1e-5; }
 
 /// The results of exact attention, from the reference backend; nothing where that is not compiled.
 inline const octavo::engine* exact_engine() {

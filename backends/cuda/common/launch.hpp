@@ -39,6 +39,12 @@ __global__ void run_rows(const __grid_constant__ Kernel kernel, std::int64_t ite
     kernel(none, item);
 }
 
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, Kernel::blocks_per_sm)
+    run_blocks(const __grid_constant__ Kernel kernel) {
+  kernel();
+}
+
 }  // namespace
 
 /// The main loops have names; kernels without take no tiles.
@@ -65,6 +71,21 @@ status launch(cudaStream_t stream, void* scratch, std::size_t floats_per_block, 
     const std::int64_t wanted = (items + 63) / 64;
     run_rows<<<static_cast<unsigned>(wanted < 4096 ? wanted : 4096), 64, 0, stream>>>(kernel, items);
   }
+  return checked(cudaGetLastError(), backend);
+}
+
+/// A kernel that is written for blocks of its own: threads, shared_bytes, blocks_per_sm and blocks() are its members.
+template <class Kernel>
+status launch_blocks(cudaStream_t stream, const Kernel& kernel, const char* backend) {
+  const std::int64_t blocks = kernel.blocks();
+  if (blocks == 0) return {};
+  constexpr int free_of_charge = 48 * 1024;  // of shared memory; more must be asked for
+  if constexpr (Kernel::shared_bytes > free_of_charge)
+    if (const cudaError_t e =
+            cudaFuncSetAttribute(run_blocks<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, Kernel::shared_bytes);
+        e != cudaSuccess)
+      return checked(e, backend);
+  run_blocks<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, stream>>>(kernel);
   return checked(cudaGetLastError(), backend);
 }
 

@@ -2,16 +2,16 @@
 // The Hopper backend (H100, H200). Compile for sm_90a.
 #pragma once
 
-#include <octavo/algorithm/passes.hpp>
 #include <octavo/algorithm/scratch.hpp>
 #include <octavo/backends/cuda/common/entry.hpp>
 #include <octavo/backends/cuda/common/launch.hpp>
 #include <octavo/backends/cuda/common/operations.hpp>
+#include <octavo/backends/cuda/hopper/passes.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends {
 
-struct cuda_hopper : generic_passes, cuda_common::block_operations {
+struct cuda_hopper : hopper::passes, cuda_common::block_operations {
   /// What orders the work: a stream of the current device.
   struct queue {
     cudaStream_t stream = nullptr;
@@ -62,6 +62,11 @@ struct cuda_hopper : generic_passes, cuda_common::block_operations {
   template <class Kernel>
   static status launch(queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
     return cuda_common::launch(on.stream, scratch, floats_per_block(p), blocks(p), items, kernel, name());
+  }
+  /// A kernel of the schedules.
+  template <class Kernel>
+  static status launch_blocks(queue& on, const Kernel& kernel) {
+    return cuda_common::launch_blocks(on.stream, kernel, name());
   }
 
  private:

@@ -201,6 +201,14 @@ struct backward_kernel {
 /// the rest.
 OCTAVO_HD inline bool rows_keep_a_sum(const problem& p) { return p.sink || p.part_of_keys(); }
 
+/// dS of a row's sink: P_sink (0 - delta).
+template <class B, class Recipe>
+OCTAVO_HD float sink_gradient(const backward_data<Recipe>& data, std::int64_t document, std::int64_t h,
+                              std::int64_t row) {
+  const float weight = sink_weight<B>(data.forward.sink_log2(document, h, row), data.m[row]) * data.rows.weight[row];
+  return -weighted(weight, data.rows.shift[row] + data.rows.delta[row]);
+}
+
 /// After the main loop: dQ to its type with the scale of S, the sink's share of the row sums, delta for who asks.
 template <class B, class Recipe>
 struct finish_rows_kernel {
@@ -234,31 +242,26 @@ struct finish_rows_kernel {
                      static_cast<int>(p.d_qk), x);
       const float delta = data.rows.shift[row] + data.rows.delta[row];
       if (out.delta != nullptr) out.delta[row] = delta;
-      if (out.row_sum != nullptr) out.row_sum[row] = row_sum[row] + sink_gradient(tile.document, h, row);
+      if (out.row_sum != nullptr) out.row_sum[row] = row_sum[row] + sink_gradient<B>(data, tile.document, h, row);
     }
-  }
-
-  /// dS of row's sink: P_sink (0 - delta).
-  OCTAVO_HD float sink_gradient(std::int64_t document, std::int64_t h, std::int64_t row) const {
-    const float weight = sink_weight<B>(data.forward.sink_log2(document, h, row), data.m[row]) * data.rows.weight[row];
-    return -weighted(weight, data.rows.shift[row] + data.rows.delta[row]);
   }
 };
 
 /// d(sink) per query head: one item sums all rows of a head in a fixed order.
 template <class B, class Recipe>
 struct sink_gradient_kernel {
-  finish_rows_kernel<B, Recipe> rows;
+  backward_data<Recipe> data;
+  float* dsink = nullptr;  ///< [h_q]
 
-  OCTAVO_HD std::int64_t items() const { return rows.data.forward.problem.h_q; }
+  OCTAVO_HD std::int64_t items() const { return data.forward.problem.h_q; }
 
   OCTAVO_HD void operator()(typename B::context&, std::int64_t h) const {
-    const documents& docs = rows.data.forward.q_docs;
+    const documents& docs = data.forward.q_docs;
     double sum = 0;
     for (std::int64_t document = 0; document < docs.count; ++document)
       for (std::int64_t i = 0; i < docs.run(document).length; ++i)
-        sum += rows.sink_gradient(document, h, rows.data.forward.statistic(document, h, i));
-    rows.out.dsink[h] = static_cast<float>(sum);
+        sum += sink_gradient<B>(data, document, h, data.forward.statistic(document, h, i));
+    dsink[h] = static_cast<float>(sum);
   }
 };
 

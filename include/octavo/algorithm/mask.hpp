@@ -33,6 +33,12 @@ class key_ranges {
     const std::int64_t first = clamp(at - left_), last = clamp(at + right_ + 1);
     return {first, last < first ? first : last};
   }
+  /// The rows that see key j, which are one run too. j is a key of the document.
+  OCTAVO_HD key_range rows_of(std::int64_t j) const {
+    const auto row = [this](std::int64_t i) { return i < 0 ? 0 : i > s_q_ ? s_q_ : i; };
+    const std::int64_t first = row(j - position_ - right_), last = row(j - position_ + left_ + 1);
+    return {first, last < first ? first : last};
+  }
   /// The keys that any of the rows [first_row, first_row + rows) may see.
   OCTAVO_HD key_range rows(std::int64_t first_row, int rows) const {
     if (rows == 0) return {0, 0};

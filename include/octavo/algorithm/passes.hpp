@@ -97,9 +97,8 @@ struct generic_backward {
     on.run(terms);
     const bool row_sums = out.row_sum != nullptr || (qkv.key_shift != nullptr && rows_keep_a_sum(p));
     on.run(backward_kernel<B, R, D>{d, out, dq, turns, row_sums ? row_sum : nullptr, out.l1});
-    const finish_rows_kernel<B, R> finish{d, out, dq, row_sum, qkv.key_shift};
-    on.run(finish);
-    if (p.sink) on.run(sink_gradient_kernel<B, R>{finish});
+    on.run(finish_rows_kernel<B, R>{d, out, dq, row_sum, qkv.key_shift});
+    if (p.sink) on.run(sink_gradient_kernel<B, R>{d, out.dsink});
     return on.status();
   }
 };

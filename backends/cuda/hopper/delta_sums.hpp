@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sums of the matched delta on Hopper, n_i and sum_i of algorithm/delta_pass.hpp: S and dP once more, no O.
+#pragma once
+
+#include <octavo/backends/cuda/hopper/row_loop.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::hopper {
+
+template <class Recipe, int D>
+struct delta_sums_kernel {
+  static constexpr const char* name = "hopper delta pass";
+  using loop = row_loop<Recipe, D, false>;
+  static constexpr int threads = loop::threads, shared_bytes = loop::shared_bytes, blocks_per_sm = loop::blocks_per_sm;
+  static constexpr int columns = tile_tokens / 2;  ///< elements of a thread
+
+  row_loop_data<Recipe> data;
+  const float* given_shift = nullptr;  ///< c from the caller, or null
+  delta_outputs sums;                  ///< n and sum, the sink's term included
+  float* shift = nullptr;              ///< c that was used, or null
+
+  std::int64_t blocks() const {
+    const pass_data<Recipe>& d = data.backward.forward;
+    return d.q_docs.slots(tile_tokens) * d.problem.h_q;
+  }
+  OCTAVO_DEVICE void operator()() const { loop::run(*this); }
+
+  struct consumer : loop::template rows_of_group<delta_sums_kernel> {
+    using loop_stage = typename loop::stage;
+
+    OCTAVO_DEVICE void run(tile_run all) {
+      float m[2], c[2] = {0, 0}, n[2] = {0, 0}, sum[2] = {0, 0};
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        m[half] = this->exists(half) ? this->kernel.data.backward.m[this->statistic(half)] : 0.0f;
+        if (this->kernel.given_shift != nullptr && this->exists(half))
+          c[half] = this->kernel.given_shift[this->statistic(half)];
+      }
+      ring_place<loop::stages> at_stage;
+      if (all.last > all.first) this->memory.queries.wait(0);
+      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
+        const loop_stage& from = this->memory.ring_of[at_stage.stage];
+        const float k_scale = this->tile_scale(this->kernel.data.k, t),
+                    v_scale = this->tile_scale(this->kernel.data.v, t);
+        const bool whole = this->mine.whole.holds(t);
+        at_stage.wait_full(this->memory.tiles);
+        float s[columns], dp[columns];
+        this->start_scores(from, s);
+        this->start_dp(from, dp);
+        finish_product<1>(s);
+
+        float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
+        finish_scores<loop::folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
+        OCTAVO_UNROLL
+        for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
+        if (!whole) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
+
+        finish_product<0>(dp);
+        this->finish_dp(from, dp);
+        this->drop_unweighted(from, s, dp);
+        this->release(at_stage.stage);
+        const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
+        if (this->kernel.given_shift == nullptr && !whole) find_shift(dp, dp_factor, t, c);
+        if (this->kernel.given_shift == nullptr && whole && t == all.first) find_shift(dp, dp_factor, t, c);
+        OCTAVO_UNROLL
+        for (int i = 0; i < columns; ++i) {
+          n[row_half(i)] += s[i];
+          sum[row_half(i)] = fmaf(s[i], fmaf(dp[i], dp_factor[row_half(i)], -c[row_half(i)]), sum[row_half(i)]);
+        }
+      }
+      finish(n, sum, m, c);
+    }
+
+   private:
+    /// c of rows whose first key lies in tile t: the mean of dP over the row's keys in it.
+    OCTAVO_DEVICE void find_shift(const float (&dp)[columns], const float (&dp_factor)[2], int t, float (&c)[2]) const {
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const row_keys& mine = this->keys[half];
+        const int first_key = t * tile_tokens, last_key = first_key + tile_tokens;
+        float total = 0;
+        OCTAVO_UNROLL
+        for (int i = 0; i < columns; ++i)
+          if (row_half(i) == half && mine.allows(first_key + column(i, this->place.quad_lane))) total += dp[i];
+        total = sum_over_quad(total);
+        const int last = mine.last < last_key ? mine.last : last_key;
+        if (mine.first >= first_key && mine.first < last)
+          c[half] = total * dp_factor[half] / static_cast<float>(last - mine.first);
+      }
+    }
+
+    OCTAVO_DEVICE void finish(float (&n)[2], float (&sum)[2], const float (&m)[2], const float (&c)[2]) const {
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const float keys = sum_over_quad(n[half]), over_keys = sum_over_quad(sum[half]);
+        if (!this->exists(half) || this->place.quad_lane != 0) continue;
+        const std::int64_t row = this->statistic(half);
+        // The sink is one more column with dP = 0.
+        const float sink =
+            sink_weight<functions>(this->forward().sink_log2(this->at.document, this->at.h_q, row), m[half]);
+        this->kernel.sums.n[row] = keys + sink;
+        this->kernel.sums.sum[row] = over_keys - weighted(sink, c[half]);
+        if (this->kernel.shift != nullptr) this->kernel.shift[row] = c[half];
+      }
+    }
+  };
+};
+
+}  // namespace backends::hopper
+OCTAVO_END_NAMESPACE

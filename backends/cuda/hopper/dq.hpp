@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// dQ on Hopper, by blocks that own its rows: no reduction between blocks, the same bits in every run.
+//
+//     P = 2^(s - exponent)     dS = P ((dP - c) - (delta - c))     dQ += quant(dS) K     dS per query and 128 keys
+//
+// It costs S and dP once more than a loop that makes dQ beside dK and dV; in return no block waits for another, the
+// rows of dS need no transposition, and each row has a scale of its own.
+#pragma once
+
+#include <octavo/algorithm/backward.hpp>
+#include <octavo/backends/cuda/hopper/probabilities.hpp>
+#include <octavo/backends/cuda/hopper/row_loop.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::hopper {
+
+template <class Recipe, class Delta, int D>
+struct dq_kernel {
+  static constexpr const char* name = "hopper dQ";
+  using G = typename Recipe::gradient_element;
+  using loop = row_loop<Recipe, D, true>;
+  static constexpr int threads = loop::threads, shared_bytes = loop::shared_bytes, blocks_per_sm = loop::blocks_per_sm;
+  static constexpr int columns = tile_tokens / 2;  ///< elements of a thread in S
+  static constexpr bool folds = loop::folds;
+
+  row_loop_data<Recipe> data;
+  const float* v_fold = nullptr;
+  const row_term_tile* terms = nullptr;  ///< [h_q][slots]
+  tensor dq;
+  const float* key_shift = nullptr;  ///< u [b, h_kv, d] where keys are centred and rows may keep a sum
+  float* row_sum = nullptr;          ///< [b, h_q, s_q] or null
+  float* l1 = nullptr;
+
+  std::int64_t blocks() const {
+    const pass_data<Recipe>& d = data.backward.forward;
+    return d.q_docs.slots(tile_tokens) * d.problem.h_q;
+  }
+  OCTAVO_DEVICE void operator()() const { loop::run(*this); }
+
+  struct consumer : loop::template rows_of_group<dq_kernel> {
+    using loop_stage = typename loop::stage;
+
+    float sum[2] = {0, 0}, magnitude[2] = {0, 0};
+    float dq[D / 2] = {};
+
+    OCTAVO_DEVICE void run(tile_run all) {
+      const row_term_tile& terms = this->kernel.terms[this->q_tile];
+      float exponent[2], shift[2], delta[2], weight[2];
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int row = this->in_tile(half);
+        exponent[half] = terms.exponent[row], shift[half] = terms.shift[row];
+        delta[half] = terms.delta[row], weight[half] = terms.weight[row];
+      }
+      const bool wants_sums =
+          this->kernel.row_sum != nullptr || this->kernel.l1 != nullptr || this->kernel.key_shift != nullptr;
+      ring_place<loop::stages> at_stage;
+      if (all.last > all.first) this->memory.queries.wait(0);
+      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
+        const loop_stage& from = this->memory.ring_of[at_stage.stage];
+        const float k_scale = this->tile_scale(this->kernel.data.k, t),
+                    v_scale = this->tile_scale(this->kernel.data.v, t);
+        at_stage.wait_full(this->memory.tiles);
+        float s[columns], dp[columns];
+        this->start_scores(from, s);
+        this->start_dp(from, dp);
+        finish_product<1>(s);
+
+        float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
+        finish_scores<folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
+        const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
+        const bool whole = this->mine.whole.holds(t);
+        const auto make_p = [&](auto& x, int first) {
+          probabilities<Recipe, Delta>(
+              x, [&](int i) { return factor[row_half(first + i)]; },
+              [&](int i) { return exponent[row_half(first + i)]; }, [&](int i) { return weight[row_half(first + i)]; },
+              [&](int i) { return fold(first + i, t); });
+        };
+        const auto make_ds = [&](float p, float x, int i) {
+          return p * (fmaf(x, dp_factor[row_half(i)], -shift[row_half(i)]) - delta[row_half(i)]);
+        };
+        if (this->map.softcap == 0) {
+          make_p(s, 0);  // while dP runs
+          if (!whole) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
+          finish_product<0>(dp);
+          this->finish_dp(from, dp);
+          this->drop_unweighted(from, s, dp);
+          OCTAVO_UNROLL
+          for (int i = 0; i < columns; ++i) dp[i] = make_ds(s[i], dp[i], i);
+          if (wants_sums) add_sums(dp);
+        } else {
+          // The derivative of the cap needs the scores behind P: four at a time, so that both need not be kept.
+          finish_product<0>(dp);
+          this->finish_dp(from, dp);
+          OCTAVO_UNROLL
+          for (int first = 0; first < columns; first += 4) {
+            float p[4] = {s[first], s[first + 1], s[first + 2], s[first + 3]};
+            make_p(p, first);
+            OCTAVO_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const int i = first + e;
+              const bool seen = this->keys[row_half(i)].allows(t * tile_tokens + column(i, this->place.quad_lane));
+              const float ds = seen && p[e] != 0 ? make_ds(p[e], dp[i], i) : 0.0f;
+              if (wants_sums) sum[row_half(i)] += ds, magnitude[row_half(i)] += fabsf(ds);
+              dp[i] = weighted(ds, this->map.cap_derivative(s[i]));
+            }
+          }
+        }
+        add_product(from, dp, k_scale);
+        this->release(at_stage.stage);
+      }
+      finish();
+    }
+
+   private:
+    /// consistent with `token`: log2 of the scale of V that the forward folded into P.
+    OCTAVO_DEVICE float fold(int i, int t) const {
+      if constexpr (folds && Delta::reuses_forward_p)
+        return this->kernel.v_fold[(this->kv_tile + t) * tile_tokens + column(i, this->place.quad_lane)];
+      else
+        return 0;
+    }
+
+    OCTAVO_DEVICE void add_sums(const float (&ds)[columns]) {
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) {
+        sum[row_half(i)] += ds[i];
+        magnitude[row_half(i)] += fabsf(ds[i]);
+      }
+    }
+
+    /// dQ += quant(dS) K, the key scales of `token` folded into dS before it is quantised.
+    OCTAVO_DEVICE void add_product(const loop_stage& from, float (&ds)[columns], float k_scale) {
+      float amax[2] = {0, 0};
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) {
+        if constexpr (folds) ds[i] *= from.k_scale[column(i, this->place.quad_lane)];
+        amax[row_half(i)] = fmaxf(amax[row_half(i)], fabsf(ds[i]));
+      }
+      power_of_two_scale scale[2];
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) scale[half] = power_of_two_scale::of<G>(max_over_quad(amax[half]));
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) ds[i] *= scale[row_half(i)].up;
+      std::uint32_t packed[tile_tokens / 32][4];
+      pack_rows<G>(ds, packed);
+      float part[D / 2];
+      start_product(part, packed, ptx::matrix::at(from.k_columns, D));
+      finish_product<0>(part);
+      const float down[2] = {scale[0].down * k_scale, scale[1].down * k_scale};
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; ++i) dq[i] = fmaf(part[i], down[row_half(i)], dq[i]);
+    }
+
+    OCTAVO_DEVICE void finish() {
+      const pass_data<Recipe>& d = this->forward();
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        sum[half] = sum_over_quad(sum[half]);
+        magnitude[half] = sum_over_quad(magnitude[half]);
+        if (!this->exists(half) || this->place.quad_lane != 0) continue;
+        const std::int64_t row = this->statistic(half);
+        if (this->kernel.row_sum != nullptr)
+          this->kernel.row_sum[row] =
+              sum[half] + sink_gradient<functions>(this->kernel.data.backward, this->at.document, this->at.h_q, row);
+        if (this->kernel.l1 != nullptr) this->kernel.l1[row] = magnitude[half];
+      }
+      // k_j = centred k_j + u: where the rows of dS sum to zero u drops out, else it does not.
+      const float* u = this->kernel.key_shift;
+      if (u != nullptr && !d.q_docs.is_tail(this->tile.document))
+        u += (this->tile.document * d.problem.h_kv + this->at.h_kv) * D;
+      else
+        u = nullptr;
+      const tensor& to = this->kernel.dq;
+      const pair_writer write(to);
+      const std::int64_t first =
+          element_offset(to, d.q_docs, this->tile.document, this->tile.first, this->at.h_q) + 2 * this->place.quad_lane;
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; i += 2) {
+        const int half = row_half(i);
+        if (!this->exists(half)) continue;
+        float a = dq[i] * d.scale, b = dq[i + 1] * d.scale;
+        if (u != nullptr) {
+          const int c = column(i, this->place.quad_lane);
+          a += d.scale * u[c] * sum[half];
+          b += d.scale * u[c + 1] * sum[half];
+        }
+        write(first + this->in_tile(half) * to.stride_s + i / 4 * 8, a, b);
+      }
+    }
+  };
+};
+
+}  // namespace backends::hopper
+OCTAVO_END_NAMESPACE

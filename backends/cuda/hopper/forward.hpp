@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hopper forward: a block takes 128 query rows of one head. One thread of the first warpgroup brings key tiles by
+// bulk copies; each of the other two takes 64 rows through
+//
+//     S = Q K^T        (FP8 product, d deep)            M' = max(M, ceil(max_j s))      a = 2^(M - M')
+//     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
+//
+// The tensor cores' sums keep 13 bits and truncate, so a product never runs over more than one tile of 128 keys: T
+// starts from zero and is added in FP32, in the operation that rescales O anyway. Ones beside V make the same product
+// give the row sums of the rounded P, which l is. (`token` sums them in registers: there l wants each weight without
+// the scale that was folded into it. `stale` sums unrounded ones.)
+#pragma once
+
+#include <octavo/backends/cuda/hopper/nonfinite.hpp>
+#include <octavo/backends/cuda/hopper/pipeline.hpp>
+#include <octavo/backends/cuda/hopper/scores.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::hopper {
+
+template <class Recipe, class Delta, int D>
+struct forward_kernel {
+  static constexpr const char* name = "hopper forward";
+  using E = typename Recipe::element;
+  static constexpr bool folds = folds_token_scales<Recipe>;
+  /// Whether l comes from ones beside V.
+  static constexpr bool sums_by_product = !folds && Delta::integer_maximum;
+  static constexpr int extra_rows = sums_by_product ? ones_rows : 0, value_rows = D + extra_rows;
+  static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
+  static constexpr int stages = D <= 64 ? 6 : 4;
+
+  struct stage {
+    std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
+    float k_scale[folds ? tile_tokens : 4], v_fold[folds ? tile_tokens : 4];
+    std::uint32_t nonfinite[4];
+  };
+  struct shared {
+    std::uint8_t q[tile_tokens * D];
+    stage ring_of[stages];
+    ring<stages> keys, values;
+    ptx::shared_barrier queries;
+    poisoned_results<D> poisoned;
+  };
+  static constexpr int shared_bytes = sizeof(shared);
+
+  pass_data<Recipe> data;
+  forward_outputs out;
+  image_operand q, k, v;
+
+  std::int64_t blocks() const { return data.q_docs.slots(tile_tokens) * data.problem.h_q; }
+
+  OCTAVO_DEVICE void operator()() const {
+    auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
+    // Heads one after another, so that blocks that run together share keys; the longest rows of a causal mask first.
+    const std::int64_t slots = q.slots, h = ptx::block_index() / slots;
+    const std::int64_t slot = slots - 1 - ptx::block_index() % slots;
+    const token_tile tile = data.q_docs.tile_at(slot, tile_tokens);
+    if (tile.tokens == 0) return;
+    if (ptx::thread_index() == 0) {
+      memory.keys.init(readers * 4);
+      memory.values.init(readers * 4);
+      memory.queries.init(1);
+      ptx::fence_barriers();
+    }
+    memory.poisoned.clear(threads);
+    ptx::sync_block();
+    const head_of_document at = data.head(tile.document, h);
+    const key_ranges ranges = data.ranges(at);
+    const visible_tiles all = visible_tiles::of(ranges, tile.first, tile.tokens, false);
+    const std::int64_t first_kv_slot = at.kv.length == 0 ? 0 : data.kv_docs.first_slot(at.document, tile_tokens);
+    if (ptx::thread_index() < ptx::group_threads) {
+      ptx::lower_registers<24>();
+      if (ptx::thread_index() == 0 && all.any.last > all.any.first)
+        copy_tiles(memory, q.tile(h, slot), k.tile(at.h_kv, first_kv_slot), all.any);
+    } else {
+      ptx::raise_registers<240>();
+      consumer{*this, memory, at, tile, ranges}.run(all.any, k.tile(at.h_kv, first_kv_slot), q.tile(h, slot));
+    }
+  }
+
+ private:
+  /// The producer: Q once, then a stage per key tile.
+  OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t q_tile, std::int64_t kv_tile, tile_run run) const {
+    memory.queries.arrive_expecting(sizeof memory.q);
+    ptx::bulk_load(memory.q, q.images.rows + q_tile * sizeof memory.q, sizeof memory.q, memory.queries);
+    ring_place<stages> place;
+    OCTAVO_NO_UNROLL
+    for (int t = run.first; t < run.last; ++t, place.advance()) {
+      stage& to = memory.ring_of[place.stage];
+      const std::int64_t from = kv_tile + t;
+      place.wait_empty(memory.keys);
+      ptx::shared_barrier& k_full = memory.keys.full[place.stage];
+      k_full.arrive_expecting(sizeof to.k + (folds ? sizeof to.k_scale + sizeof to.v_fold : 0));
+      ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
+      if constexpr (folds) {
+        ptx::bulk_load(to.k_scale, k.scale + from * tile_tokens, sizeof to.k_scale, k_full);
+        ptx::bulk_load(to.v_fold, v.fold + from * tile_tokens, sizeof to.v_fold, k_full);
+      }
+      place.wait_empty(memory.values);
+      ptx::shared_barrier& v_full = memory.values.full[place.stage];
+      v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
+      ptx::bulk_load(to.v, v.images.columns + from * sizeof to.v, sizeof to.v, v_full);
+      ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, v_full);
+    }
+  }
+
+  /// One warpgroup's 64 rows.
+  struct consumer {
+    const forward_kernel& kernel;
+    shared& memory;
+    const head_of_document& at;
+    const token_tile& tile;
+    const key_ranges& ranges;
+
+    lane_place place = lane_place::here();
+    int first_row = 64 * (place.group - 1);  ///< of the group within the tile
+    float o[value_rows / 2] = {};            ///< sums so far relative to 2^m; with the row sums behind them
+    float l[2] = {0, 0}, m[2] = {0, 0}, maximum[2] = {minus_infinity, minus_infinity};
+
+    OCTAVO_DEVICE void run(tile_run all, std::int64_t kv_tile, std::int64_t q_tile) {
+      const problem& p = kernel.data.problem;
+      const std::int64_t row = tile.first + first_row;
+      const int rows = tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;
+      const visible_tiles mine = visible_tiles::of(ranges, row, rows < 0 ? 0 : rows, rows == 64);
+      const row_keys keys[2] = {row_keys::of(ranges, row + place.row), row_keys::of(ranges, row + place.row + 8)};
+      const score_map<functions> map = score_map<functions>::of(kernel.data.scale, p.softcap);
+      const float q_scale[2] = {query_scale(q_tile, 0) * map.scale_log2, query_scale(q_tile, 1) * map.scale_log2};
+
+      ring_place<stages> at_stage;
+      if (all.last > all.first) memory.queries.wait(0);
+      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
+        stage& from = memory.ring_of[at_stage.stage];
+        // Loaded before the wait for K, used behind it.
+        float k_scale = 1, v_scale = 1;
+        if constexpr (!folds) k_scale = kernel.k.scale[kv_tile + t], v_scale = kernel.v.scale[kv_tile + t];
+
+        at_stage.wait_full(memory.keys);
+        float s[tile_tokens / 2];
+        start_product<D>(s, ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens),
+                         ptx::matrix::at(from.k, tile_tokens));
+        finish_product<0>(s);
+
+        float factor[2] = {at_least_tiny(q_scale[0] * k_scale), at_least_tiny(q_scale[1] * k_scale)};
+        finish_scores<folds>(s, factor, from.k_scale, map, place.quad_lane);
+        if (!mine.whole.holds(t)) forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
+        rescale(s, from, factor);
+        std::uint32_t weights[tile_tokens / 32][4];
+        exponentials(s, from, factor, weights);
+        release(memory.keys, at_stage.stage);  // the factors of `token` came with K
+
+        at_stage.wait_full(memory.values);
+        float part[value_rows / 2];
+        start_product(part, weights, ptx::matrix::at(from.v, value_rows));
+        finish_product<0>(part);
+        if (any_bit(from.nonfinite) != 0)
+          memory.poisoned.note(weights, first_row + place.row, place.quad_lane, from.v, value_rows, 0, from.nonfinite);
+        release(memory.values, at_stage.stage);
+        add(part, v_scale);
+      }
+      finish();
+    }
+
+    OCTAVO_DEVICE float query_scale(std::int64_t q_tile, int half) const {
+      if constexpr (folds)
+        return kernel.q.scale[q_tile * tile_tokens + first_row + place.row + 8 * half];
+      else
+        return kernel.q.scale[q_tile];
+    }
+    /// The warp has read the stage.
+    OCTAVO_DEVICE void release(ring<stages>& r, int stage) const {
+      ptx::sync_warp();
+      if (place.lane == 0) r.empty[stage].arrive();
+    }
+
+    OCTAVO_DEVICE float fold(const stage& from, int i) const {
+      return folds ? from.v_fold[column(i, place.quad_lane)] : 0.0f;
+    }
+
+    /// The running maximum, and the sums so far relative to the new one.
+    OCTAVO_DEVICE void rescale(float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2]) {
+      float high[2] = {minus_infinity, minus_infinity}, alpha[2];
+      OCTAVO_UNROLL
+      for (int i = 0; i < tile_tokens / 2; ++i) {
+        const float score = folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i];
+        high[row_half(i)] = fmaxf(high[row_half(i)], score);
+      }
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        high[half] = max_over_quad(high[half]);
+        maximum[half] = fmaxf(maximum[half], folds ? high[half] : high[half] * factor[half]);
+        const float m_new = shared_exponent<Delta>(maximum[half]);
+        const bool empty = (sums_by_product ? o[D / 2 + 2 * half] : l[half]) == 0;
+        alpha[half] = empty ? 0.0f : functions::exp2(m[half] - m_new);  // nothing summed yet: nothing to rescale
+        m[half] = m_new;
+        l[half] *= alpha[half];
+      }
+      if (!ptx::any_in_warp(alpha[0] != 1 || alpha[1] != 1)) return;
+      OCTAVO_UNROLL
+      for (int i = 0; i < value_rows / 2; ++i) o[i] *= alpha[row_half(i)];
+    }
+
+    /// P^ in units of 1 / p_scale, packed for the product with V; l where it is not part of that.
+    OCTAVO_DEVICE void exponentials(float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2],
+                                    std::uint32_t (&weights)[tile_tokens / 32][4]) {
+      constexpr float log2_p_scale = 8;
+      static_assert(p_scale<E> == 256.0f);
+      const float shift[2] = {log2_p_scale - m[0], log2_p_scale - m[1]};
+      OCTAVO_UNROLL
+      for (int i = 0; i < tile_tokens / 2; ++i)
+        s[i] = functions::exp2(
+            fmaf(s[i], factor[row_half(i)], folds ? shift[row_half(i)] + fold(from, i) : shift[row_half(i)]));
+      pack_rows<E>(s, weights);
+      if constexpr (!sums_by_product) add_weights(s, from, weights);
+    }
+    OCTAVO_DEVICE void add_weights(const float (&s)[tile_tokens / 2], const stage& from,
+                                   const std::uint32_t (&weights)[tile_tokens / 32][4]) {
+      float sum[2] = {0, 0};
+      OCTAVO_UNROLL
+      for (int k = 0; k < tile_tokens / 32; ++k) OCTAVO_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        float rounded[4];
+        if constexpr (Delta::integer_maximum) ptx::unpack_e4m3(weights[k][r], rounded);
+        OCTAVO_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int i = 16 * k + 8 * (r / 2) + 4 * (e / 2) + 2 * (r % 2) + e % 2;
+          if constexpr (!Delta::integer_maximum) rounded[e] = s[i];
+          if constexpr (folds) {
+            const float exponent = fold(from, i);
+            const float weight = exponent == fold_of_zero ? s[i] : rounded[e];
+            sum[r % 2] += weighted(weight, power_of_two(-static_cast<int>(exponent)));
+          } else {
+            sum[r % 2] += rounded[e];
+          }
+        }
+      }
+      l[0] += sum_over_quad(sum[0]);
+      l[1] += sum_over_quad(sum[1]);
+    }
+
+    OCTAVO_DEVICE void add(const float (&part)[value_rows / 2], float v_scale) {
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; ++i) o[i] = fmaf(part[i], v_scale, o[i]);
+      OCTAVO_UNROLL
+      for (int i = D / 2; i < value_rows / 2; ++i) o[i] += part[i];
+    }
+
+    /// O / l, LSE, M and l. The sink joins the sum here: it takes no part in M.
+    OCTAVO_DEVICE void finish() {
+      const pass_data<Recipe>& d = kernel.data;
+      const forward_outputs& to = kernel.out;
+      const std::int64_t first = d.statistic(at.document, at.h_q, tile.first);
+      float reciprocal[2];
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int in_tile = first_row + place.row + 8 * half;
+        const std::int64_t row = first + in_tile;
+        const bool exists = in_tile < tile.tokens;
+        const float keys = (sums_by_product ? o[D / 2 + 2 * half] : l[half]) * (1.0f / p_scale<E>);
+        const float sink = exists ? d.sink_log2(at.document, at.h_q, row) : minus_infinity;
+        const float sum = keys + sink_weight<functions>(sink, m[half]);
+        reciprocal[half] = reciprocal_or_zero(sum) * (1.0f / p_scale<E>);
+        if (!exists || place.quad_lane != 0) continue;
+        if (to.lse != nullptr)
+          to.lse[row] = log_sum_exp(m[half], keys, sink) + (d.q_shift != nullptr ? d.q_shift[row] : 0.0f);
+        if (to.m != nullptr) to.m[row] = m[half];
+        if (to.l != nullptr) to.l[row] = sum;
+      }
+      drop_poisoned();
+      const pair_writer write(to.o);
+      const std::int64_t o_first =
+          element_offset(to.o, d.q_docs, tile.document, tile.first, at.h_q) + 2 * place.quad_lane;
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; i += 2) {
+        const int in_tile = first_row + place.row + 8 * row_half(i);
+        if (in_tile >= tile.tokens) continue;
+        write(o_first + in_tile * to.o.stride_s + i / 4 * 8, o[i] * reciprocal[row_half(i)],
+              o[i + 1] * reciprocal[row_half(i)]);
+      }
+      if (d.problem.o_residual) write_residual(reciprocal);
+    }
+    /// Rows that a NaN of V reached; the whole group notes before any of it looks.
+    OCTAVO_DEVICE void drop_poisoned() {
+      ptx::sync_named(place.group, ptx::group_threads);
+      if (memory.poisoned.any == 0) return;
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; ++i)
+        if (memory.poisoned.holds(first_row + place.row + 8 * row_half(i), column(i, place.quad_lane)))
+          o[i] = detail::float_nan();
+    }
+    OCTAVO_DEVICE void write_residual(const float (&reciprocal)[2]) const {
+      const pass_data<Recipe>& d = kernel.data;
+      const forward_outputs& to = kernel.out;
+      const pair_writer write(to.o_residual);
+      const std::int64_t first =
+          element_offset(to.o_residual, d.q_docs, tile.document, tile.first, at.h_q) + 2 * place.quad_lane;
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; i += 2) {
+        const int in_tile = first_row + place.row + 8 * row_half(i);
+        if (in_tile >= tile.tokens) continue;
+        const float a = o[i] * reciprocal[row_half(i)], b = o[i + 1] * reciprocal[row_half(i)];
+        write(first + in_tile * to.o_residual.stride_s + i / 4 * 8, a - round_to(to.o.type, a),
+              b - round_to(to.o.type, b));
+      }
+    }
+  };
+};
+
+}  // namespace backends::hopper
+OCTAVO_END_NAMESPACE

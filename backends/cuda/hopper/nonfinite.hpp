@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a NaN in V (forward) or dO (dV) does to a product with weights: it reaches its channel in the rows that give its
+// token a weight, and nothing else. Column images hold it as a marked zero, so that other rows do not meet it; which
+// results it reached is noted in shared memory, out of the loops' registers, and written at the end.
+#pragma once
+
+#include <octavo/backends/cuda/hopper/fragments.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::hopper {
+
+/// One bit per result of a block: 128 rows x D channels.
+template <int D>
+struct poisoned_results {
+  std::uint32_t bits[tile_tokens][D / 32];
+  std::uint32_t any;
+
+  /// All threads of the block, before a barrier.
+  OCTAVO_DEVICE void clear(int threads) {
+    std::uint32_t* word = &bits[0][0];
+    for (int i = ptx::thread_index(); i < tile_tokens * D / 32; i += threads) word[i] = 0;
+    if (ptx::thread_index() == 0) any = 0;
+  }
+  /// weights: of this thread's row `row` and row + 8, packed, over tokens [first, first + 32 steps) of a tile whose
+  /// column image has `rows` rows.
+  template <int steps>
+  OCTAVO_DEVICE void note(const std::uint32_t (&weights)[steps][4], int row, int quad_lane, const std::uint8_t* columns,
+                          int rows, int first, const std::uint32_t* nonfinite) {
+    OCTAVO_UNROLL
+    for (int i = 0; i < 16 * steps; ++i) {
+      const int token = first + column(i, quad_lane);
+      if ((nonfinite[token / 32] >> token % 32 & 1) == 0 || (packed_byte(weights, i) & 0x7f) == 0) continue;
+      note_token(row + 8 * row_half(i), token, columns, rows);
+    }
+  }
+  OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }
+
+ private:
+  OCTAVO_DEVICE void note_token(int row, int token, const std::uint8_t* columns, int rows) {
+    any = 1;
+    OCTAVO_NO_UNROLL
+    for (int c = 0; c < D; ++c)
+      if (columns[column_image_at(slot_of_token<token_order::registers>(token), c, rows)] == nonfinite_in_columns)
+        ptx::atomic_or(&bits[row][c / 32], 1u << c % 32);
+  }
+};
+
+}  // namespace backends::hopper
+OCTAVO_END_NAMESPACE

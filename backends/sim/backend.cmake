@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+octavo_backend_target(sim octavo_sim_UNAVAILABLE)
+octavo_backend(sim-cuda-hopper
+  TYPE octavo::backends::sim_cuda_hopper
+  HEADER octavo/backends/sim/hopper.hpp
+  RECIPES token tile
+  LINK octavo::sim
+  UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

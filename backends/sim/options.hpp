@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulated launch can be told, and what it tells.
+#pragma once
+
+#include <octavo/config.hpp>
+
+#include <cstdint>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::sim {
+
+/// How a matrix product adds up.
+enum class accumulation {
+  ideal,  ///< exactly, rounded to FP32 once per instruction
+  model,  ///< as Hopper's FP8 tensor cores: aligned to the largest exponent and cut to 13 fraction bits
+};
+
+struct options {
+  /// Draws the order of threads and the time of completion of copies and products. 0: round-robin and as late as the
+  /// instructions allow, which is when a missing wait shows. Odd seeds let some warps run far ahead of others.
+  std::uint64_t seed = 0;
+  accumulation accumulator = accumulation::ideal;
+  /// Blocks that run at once. Another one starts by itself when none of them can go on without it (wait_turn) ...
+  int resident = 1;
+  /// ... until as many run as a device holds: blocks beyond start only when others have ended.
+  int resident_limit = 132;
+  /// Whether registers of A that change while a product may read them are a fault. They are one on the device only if
+  /// the same virtual registers are written; a variable of a scope that is entered again is new ones there.
+  bool check_operand_registers = true;
+  /// Whether a product that starts from registers touched since the last wait must come after a wgmma_fence.
+  bool check_fences = true;
+};
+
+/// How much of what was done.
+struct report {
+  std::int64_t blocks = 0;
+  std::int64_t products = 0;        ///< wgmma instructions of a warpgroup
+  std::int64_t named_barriers = 0;  ///< times that a barrier of the block or a named one was completed
+  std::int64_t phases = 0;          ///< phases of barriers in shared memory that ended
+  std::int64_t bulk_copies = 0;
+  std::int64_t bulk_bytes = 0;
+  std::int64_t warp_collectives = 0;  ///< shuffles, votes, stmatrix, ... of a warp
+  std::int64_t turns = 0;             ///< wait_turn that had to wait
+  std::int64_t switches = 0;          ///< of the simulator between threads
+  int most_resident = 0;              ///< blocks that ran at once
+};
+
+}  // namespace backends::sim
+OCTAVO_END_NAMESPACE

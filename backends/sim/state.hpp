@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a resident block consists of: threads, warps, warpgroups, shared memory, barriers, copies under way.
+#pragma once
+
+#include <octavo/backends/sim/fiber.hpp>
+#include <octavo/config.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::sim {
+
+inline constexpr int lanes = 32;          ///< of a warp
+inline constexpr int group_lanes = 128;   ///< of a warpgroup
+inline constexpr int barrier_count = 16;  ///< named barriers of a block, 0 being that of all its threads
+/// Dynamic shared memory begins behind the kilobyte that the system keeps, so that address 0 means nothing.
+inline constexpr std::uint32_t shared_base = 1024;
+inline constexpr int most_shared_bytes = 232448;
+inline constexpr int canary_bytes = 4096;  ///< behind the block's shared memory, to see writes past its end
+
+using site = std::source_location;
+
+inline std::string text_of(const site& where) {
+  const char* name = std::strrchr(where.file_name(), '/');
+  return std::string(name != nullptr ? name + 1 : where.file_name()) + ":" + std::to_string(where.line());
+}
+
+struct block;
+
+enum class wait_kind { none, collective, barrier, phase, products, registers, turn };
+
+/// Why a thread does not run.
+struct waiting {
+  wait_kind kind = wait_kind::none;
+  int id = 0;      ///< of a barrier; the parity of a phase; the registers asked for
+  int number = 0;  ///< the turn waited for
+  std::uint32_t offset = 0;
+  const std::int32_t* turn = nullptr;
+  site where{};
+};
+
+/// A product's accumulators as one lane names them.
+struct accumulators_in_use {
+  const float* at;
+  std::int64_t product;  ///< the last one that writes them
+};
+
+struct thread : fiber {
+  block* home = nullptr;
+  int index = 0;
+  bool finished = false;
+  waiting wait{};
+
+  // Matrix products, in the lane's own count.
+  std::int64_t issued = 0;                    ///< products
+  std::vector<std::int64_t> committed;        ///< `issued` at each commit: where groups end
+  std::int64_t waited = 0;                    ///< products that a wait has covered
+  bool fenced = false;                        ///< wgmma_fence since the last wait
+  std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
+  std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
+
+  int lane() const { return index % lanes; }
+};
+
+enum class collective_kind {
+  none,
+  sync_warp,
+  shuffle,
+  maximum,
+  any,
+  store,
+  sync_block,
+  sync_named,
+  arrive_named,
+  registers
+};
+
+/// What lanes bring to an instruction of the warp.
+struct contribution {
+  std::array<std::uint32_t, 4> values{};
+  char* row = nullptr;
+  int argument = 0;
+};
+
+/// The collective that lanes of a warp have reached. All arrive at one before any reaches the next.
+struct warp {
+  collective_kind kind = collective_kind::none;
+  int first = 0, second = 0;  ///< arguments in which lanes must agree
+  int arrived = 0;
+  int first_lane = 0;
+  site where{};
+  int finished = 0;
+  std::array<contribution, lanes> given{};
+  std::array<std::uint32_t, lanes> result{};
+  int registers = 0;
+  std::uint64_t priority = 0;
+};
+
+struct named_barrier {
+  int expected = 0;  ///< threads, 0 while nobody has come
+  int arrived = 0;
+  std::vector<thread*> waiting{};
+};
+
+/// What the simulator keeps beside the word of a barrier in shared memory.
+struct phase_waiters {
+  std::vector<thread*> waiting{};
+  int not_resumed = 0;  ///< woken by the end of a phase, and not yet run
+  int initialiser = 0;  ///< the thread
+  bool fenced = false;  ///< fence_barriers has followed
+};
+
+struct bulk_copy {
+  block* home;
+  std::uint32_t to;  ///< offsets in shared memory
+  const char* from;
+  int bytes;
+  std::uint32_t barrier;
+  int issuer;
+  site where;
+};
+
+/// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
+struct accumulators {
+  int columns = 0;
+  int pending = 0;  ///< products that have not run
+  std::array<float*, group_lanes> at{};
+  std::array<bool, group_lanes> delivered{};
+  std::vector<float> values{};
+};
+
+/// One wgmma.
+struct product {
+  int columns = 0;
+  bool accumulate = false;
+  bool from_registers = false;
+  std::uint64_t a = 0, b = 0;
+  std::int64_t group = 0;
+  int joined = 0;  ///< lanes that have issued it
+  bool done = false;
+  int first_lane = 0;
+  site where{};
+  std::shared_ptr<accumulators> d{};
+  std::array<std::uint8_t, 64 * 32> registers{};
+  std::array<const std::uint32_t*, group_lanes> operand{};
+  std::array<std::array<std::uint32_t, 4>, group_lanes> operand_values{};
+};
+
+struct warpgroup {
+  std::deque<std::unique_ptr<product>> products{};
+  std::int64_t first = 0;  ///< number of the first in the queue
+  std::int64_t run = 0;    ///< products that have run
+  std::vector<std::shared_ptr<accumulators>> live{};
+  std::vector<thread*> waiting{};
+};
+
+struct block {
+  std::int64_t index = 0;
+  int shared_bytes = 0;
+  int finished = 0;
+  int free_registers = 0;  ///< of the pool that setmaxnreg takes from, by warp
+  char* shared = nullptr;
+  std::unique_ptr<char[]> memory;
+  std::vector<thread> threads;
+  std::vector<warp> warps;
+  std::vector<warpgroup> groups;
+  std::array<named_barrier, barrier_count> barriers{};
+  std::map<std::uint32_t, phase_waiters> phases{};
+  std::vector<thread*> waiting_for_registers{};
+
+  // What the asynchronous units may not see yet, by pieces of 16 bytes. Rows that store_transposed wrote are known by
+  // thread. Plain writes are not seen, but that a piece differs from `published` is: a fault where no thread at all has
+  // come to a fence_async since the two were the same.
+  std::vector<std::uint16_t> unfenced{};  ///< thread + 1 that wrote it and came to no fence_async since
+  std::vector<char> published{};
+  std::vector<std::int64_t> published_at{};  ///< `fences` when shared memory was found equal to `published`
+  std::int64_t fences = 0;
+
+  warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / lanes)]; }
+  warpgroup& group_of(const thread& t) { return groups[static_cast<std::size_t>(t.index / group_lanes)]; }
+};
+
+}  // namespace backends::sim
+OCTAVO_END_NAMESPACE

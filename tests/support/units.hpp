@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the units that compute a result keep of their sums.
+#pragma once
+
+#include <octavo/backend/engine.hpp>
+
+#include <cmath>
+
+namespace octavo_tests {
+
+/// Whether a result comes from product sums that keep fewer bits than FP32: Hopper's FP8 tensor cores, and what computes
+/// as they do. (Problems that no Hopper schedule takes run on FP32 units there, and are judged so.)
+inline bool truncates(const octavo::backend_entry& backend, const octavo::engine& e, const octavo::problem& p) {
+  if (backend.name != "cuda-hopper" && backend.name != "sim-cuda-hopper") return false;
+  return (e.recipe == "tile" || e.recipe == "token") && !e.e5m2_gradients && p.d_qk == p.d_v &&
+         (p.d_qk == 64 || p.d_qk == 128);
+}
+
+/// How far such a unit may move a score: it keeps 13 bits below the leading one of the largest product or sum, and cuts
+/// once per 32 channels. (largest: of the scores' magnitudes, in natural units, as the score then is.)
+inline double truncation_of_scores(const octavo::problem& p, double largest) {
+  return std::ldexp(static_cast<double>(p.d_qk) / 32 * largest, -13);
+}
+
+}  // namespace octavo_tests
