@@ -14,9 +14,9 @@
 
 extern "C" {
 
-enum { octavo_c_tile, octavo_c_token };                             ///< octavo_c_problem::recipe
-enum { octavo_c_matched, octavo_c_consistent, octavo_c_stale };     ///< octavo_c_problem::delta
-enum { octavo_c_pass_forward, octavo_c_pass_backward };             ///< of octavo_c_workspace
+enum { octavo_c_tile, octavo_c_token };                          ///< octavo_c_problem::recipe
+enum { octavo_c_matched, octavo_c_consistent, octavo_c_stale };  ///< octavo_c_problem::delta
+enum { octavo_c_pass_forward, octavo_c_pass_backward };          ///< of octavo_c_workspace
 
 struct octavo_c_problem {
   std::int64_t b, h_q, h_kv, s_q, s_kv, d;
@@ -43,7 +43,7 @@ struct octavo_c_backward_call {
   octavo_c_operand q, k, v, dout;
   const void *o, *o_residual;
   const float *m, *l;
-  void *dq, *dk, *dv;        ///< BF16
+  void *dq, *dk, *dv;           ///< BF16
   float *delta, *row_sum, *l1;  ///< diagnostics, may be NULL
 };
 

@@ -96,7 +96,7 @@ class Library:
         b = byref(call) if isinstance(call, Structure) else call
         c = byref(memory)
 
-        def run(_kept=(problem, call, memory)):
+        def run():
             error = function(a, b, c)
             if error is not None:
                 check(error)

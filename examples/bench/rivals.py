@@ -78,9 +78,11 @@ class Octavo:
         return self
 
     def share_payloads(self, other):
-        """Takes payloads, O and statistics of another config of the same recipe on the same inputs."""
-        self.payloads, self.o, self.m, self.l = other.payloads, other.o, other.m, other.l
-        return self.use_payloads()
+        """Calls start from the payloads of another config of the same recipe on the same inputs."""
+        self.payloads = other.payloads
+        self.use_payloads()
+        self.forward()  # O and statistics of this config
+        return self
 
     def dequantised(self, name):
         """What a payload stands for, in FP32."""
@@ -118,12 +120,12 @@ class Octavo:
 
         def memory(which):
             size = self.library.workspace(problem, which)
-            # Kept, because a larger workspace may take the place of this one while calls still use it.
-            self.workspace = self.scratch.bytes("workspace", size)
-            return octavo_c.Memory(self.workspace.data_ptr(), self.workspace.numel(), stream), self.workspace
+            workspace = self.scratch.bytes("workspace", size)
+            self.kept.append(workspace)  # a larger one may take its place in the scratch memory
+            return octavo_c.Memory(workspace.data_ptr(), workspace.numel(), stream)
 
-        (forward_memory, a), (backward_memory, b) = memory(octavo_c.FORWARD), memory(octavo_c.BACKWARD)
-        self.kept = (a, b)
+        self.kept = []
+        forward_memory, backward_memory = memory(octavo_c.FORWARD), memory(octavo_c.BACKWARD)
         self.forward = self.library.bind("octavo_c_forward", problem, forward, forward_memory)
         self.backward = self.library.bind("octavo_c_backward", problem, backward, backward_memory)
 
@@ -165,142 +167,3 @@ class TorchSdpa:
 
     def results(self):
         return tuple(t.detach().transpose(1, 2) for t in (self.o, *self.backward()))
-
-
-class CudnnFp8:
-    """cuDNN's FP8 attention through nvidia-cudnn-frontend: E4M3 with one scale a tensor, outputs in E4M3 as well (on
-    Hopper it has no others). Scales are calibrated here; quantisation is outside of the calls."""
-
-    largest = 448.0
-    handle = None
-    graphs = {}
-
-    def __init__(self, inputs, causal, like=None, backward=True):
-        """like: another one, whose scales are taken."""
-        import cudnn
-        self.cudnn = cudnn
-        if CudnnFp8.handle is None:
-            CudnnFp8.handle = cudnn.create_handle()
-        cudnn.set_stream(handle=CudnnFp8.handle, stream=torch.cuda.current_stream().cuda_stream)
-        x = inputs
-        self.shape, self.causal, self.scale = (x.b, x.s, x.h, x.d), causal, x.d ** -0.5
-        number = lambda value=1.0: torch.full((1, 1, 1, 1), value, device="cuda")
-        names = ("s", "o", "dP", "dQ", "dK", "dV")
-        self.scales = like.scales if like else {n: number() for n in names}
-        self.descales = like.descales if like else {n: number() for n in names}
-        self.amax = {n: number() for n in names}
-        self.data = {}
-        for name, t in (("q", x.q), ("k", x.k), ("v", x.v), ("dO", x.dout)):
-            amax = t.abs().max().float().clamp_min(1e-12)
-            self.data[name] = (t.float() * (self.largest / amax)).to(E4M3)
-            self.data["descale_" + name] = (amax / self.largest).reshape(1, 1, 1, 1)
-        for name in ("o", "dQ", "dK", "dV"):
-            self.data[name] = torch.zeros(x.q.shape, dtype=E4M3, device="cuda")
-        self.data["stats"] = torch.empty(x.b, x.h, x.s, 1, device="cuda")
-
-        if like is None:
-            self._set("s", 1.0)  # P is at most 1
-        self.forward = self._bind(self._forward_graph)
-        self.forward()
-        if like is None:
-            self._set("o", self.amax["o"].item())
-            self.forward()
-        if backward:
-            self.backward = self._bind(self._backward_graph)
-            self.backward()
-            if like is None:
-                for known in (("dP", "dV"), ("dQ", "dK")):  # dQ and dK are made of the rounded dP
-                    for n in known:
-                        self._set(n, self.amax[n].item())
-                    self.backward()
-
-    def results(self):
-        value = lambda n: self.data[n].float() * self.descales[n]
-        return tuple(value(n) for n in ("o", "dQ", "dK", "dV"))
-
-    def _set(self, name, amax):
-        amax = amax if 0 < amax < float("inf") else 1.0
-        self.scales[name].fill_(self.largest / amax)
-        self.descales[name].fill_(amax / self.largest)
-
-    def _graph(self):
-        kinds = self.cudnn.data_type
-        return self.cudnn.pygraph(io_data_type=kinds.FP8_E4M3, intermediate_data_type=kinds.FLOAT,
-                                  compute_data_type=kinds.FLOAT, handle=CudnnFp8.handle)
-
-    def _wide(self, graph, names):
-        b, s, h, d = self.shape
-        return {n: graph.tensor(dim=[b, h, s, d], stride=[s * h * d, d, h * d, 1],
-                                data_type=self.cudnn.data_type.FP8_E4M3, name=n) for n in names}
-
-    def _numbers(self, graph, names):
-        return {n: graph.tensor(dim=[1, 1, 1, 1], stride=[1, 1, 1, 1], data_type=self.cudnn.data_type.FLOAT, name=n)
-                for n in names}
-
-    def _statistics(self, tensor):
-        b, s, h, _ = self.shape
-        return tensor.set_output(True).set_dim([b, h, s, 1]).set_stride([h * s, s, 1, 1]).set_data_type(
-            self.cudnn.data_type.FLOAT)
-
-    def _outputs(self, wide, numbers):
-        b, s, h, d = self.shape
-        for tensor in wide:
-            tensor.set_output(True).set_dim([b, h, s, d]).set_stride([s * h * d, d, h * d, 1]).set_data_type(
-                self.cudnn.data_type.FP8_E4M3)
-        for tensor in numbers:
-            tensor.set_output(True).set_dim([1, 1, 1, 1]).set_stride([1, 1, 1, 1]).set_data_type(
-                self.cudnn.data_type.FLOAT)
-
-    def _built(self, graph):
-        graph.validate()
-        graph.build_operation_graph()
-        graph.create_execution_plans([self.cudnn.heur_mode.A, self.cudnn.heur_mode.FALLBACK])
-        graph.check_support()
-        graph.build_plans()
-        return graph
-
-    def _forward_graph(self):
-        graph = self._graph()
-        at = {**self._wide(graph, ("q", "k", "v")), **self._numbers(graph, (
-            "descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o"))}
-        o, stats, amax_s, amax_o = graph.sdpa_fp8(**at, generate_stats=True, attn_scale=self.scale,
-                                                  use_causal_mask=self.causal)
-        self._outputs([o], [amax_s, amax_o])
-        self._statistics(stats)
-        at.update(o=o, stats=stats, amax_s=amax_s, amax_o=amax_o)
-        return self._built(graph), at
-
-    def _backward_graph(self):
-        graph = self._graph()
-        b, s, h, _ = self.shape
-        at = {**self._wide(graph, ("q", "k", "v", "o", "dO")), **self._numbers(graph, (
-            "descale_q", "descale_k", "descale_v", "descale_o", "descale_dO", "descale_s", "descale_dP", "scale_s",
-            "scale_dQ", "scale_dK", "scale_dV", "scale_dP"))}
-        at["stats"] = graph.tensor(dim=[b, h, s, 1], stride=[h * s, s, 1, 1], data_type=self.cudnn.data_type.FLOAT,
-                                   name="stats")
-        names = ("dQ", "dK", "dV", "amax_dQ", "amax_dK", "amax_dV", "amax_dP")
-        made = dict(zip(names, graph.sdpa_fp8_backward(**at, attn_scale=self.scale, use_causal_mask=self.causal)))
-        self._outputs([made[n] for n in names[:3]], [made[n] for n in names[3:]])
-        at.update(made)
-        return self._built(graph), at
-
-    def _bind(self, build):
-        """A call with this object's memory. Graphs are built once for a shape."""
-        key = (build.__name__, self.shape, self.causal)
-        if key not in CudnnFp8.graphs:
-            CudnnFp8.graphs[key] = build()
-        graph, at = CudnnFp8.graphs[key]
-
-        def memory(name):
-            if name in self.data:
-                return self.data[name]
-            kind, of = name.split("_")
-            return {"scale": self.scales, "descale": self.descales, "amax": self.amax}[kind][of]
-
-        pointers = {tensor.get_uid(): memory(name).data_ptr() for name, tensor in at.items()}
-        workspace = torch.empty(max(graph.get_workspace_size(), 1), dtype=torch.uint8, device="cuda")
-
-        def run(_kept=(workspace, self.data, self.scales, self.descales, self.amax)):
-            graph.execute(pointers, workspace.data_ptr(), handle=CudnnFp8.handle)
-
-        return run

@@ -40,20 +40,20 @@ struct delta_sums_kernel {
       if (all.last > all.first) this->memory.queries.wait(0);
       for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
         const loop_stage& from = this->memory.ring_of[at_stage.stage];
-        const float k_scale = this->tile_scale(this->kernel.data.k, t),
-                    v_scale = this->tile_scale(this->kernel.data.v, t);
         const bool whole = this->mine.whole.holds(t);
-        at_stage.wait_full(this->memory.tiles);
         float s[columns], dp[columns];
+        at_stage.wait_full(this->memory.tiles);
         this->start_scores(from, s);
         this->start_dp(from, dp);
         finish_product<1>(s);
 
+        const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);
         float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
         finish_scores<loop::folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
         OCTAVO_UNROLL
         for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
-        if (!whole) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
+        if (!whole) [[unlikely]]
+          forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
 
         finish_product<0>(dp);
         this->finish_dp(from, dp);

@@ -31,7 +31,7 @@ struct dkv_kernel {
   struct stage {
     std::uint8_t q[tile_tokens * D], q_columns[tile_tokens * D], dout[tile_tokens * D], dout_columns[tile_tokens * D];
     row_term_tile terms;
-    float q_scale[folds ? tile_tokens : 4], do_scale[folds ? tile_tokens : 4];
+    float q_scale[scales_per_tile<Recipe>], do_scale[scales_per_tile<Recipe>];
     std::uint32_t nonfinite[4];
   };
   struct shared {
@@ -97,25 +97,25 @@ struct dkv_kernel {
     ptx::bulk_load(memory.v, v.images.rows + kv_tile * sizeof memory.v, sizeof memory.v, memory.keys);
     const std::int64_t group = data.forward.problem.group();
     ring_place<stages> place;
-    for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) OCTAVO_NO_UNROLL
-    for (int t = run.first; t < run.last; ++t, place.advance()) {
-      stage& to = memory.ring_of[place.stage];
-      const std::int64_t from = q.tile(h, first_q_slot + t);
-      place.wait_empty(memory.tiles);
-      ptx::shared_barrier& full = memory.tiles.full[place.stage];
-      full.arrive_expecting(sizeof to.q + sizeof to.q_columns + sizeof to.dout + sizeof to.dout_columns +
-                            sizeof to.terms + sizeof to.nonfinite +
-                            (folds ? sizeof to.q_scale + sizeof to.do_scale : 0));
-      ptx::bulk_load(to.q, q.images.rows + from * sizeof to.q, sizeof to.q, full);
-      ptx::bulk_load(to.dout, dout.images.rows + from * sizeof to.dout, sizeof to.dout, full);
-      ptx::bulk_load(&to.terms, terms + from, sizeof to.terms, full);
-      ptx::bulk_load(to.dout_columns, dout.images.columns + from * sizeof to.dout_columns, sizeof to.dout_columns,
-                     full);
-      ptx::bulk_load(to.q_columns, q.images.columns + from * sizeof to.q_columns, sizeof to.q_columns, full);
-      ptx::bulk_load(to.nonfinite, dout.images.nonfinite + from * 4, sizeof to.nonfinite, full);
-      if constexpr (folds) {
-        ptx::bulk_load(to.q_scale, q.scale + from * tile_tokens, sizeof to.q_scale, full);
-        ptx::bulk_load(to.do_scale, dout.scale + from * tile_tokens, sizeof to.do_scale, full);
+    for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
+      OCTAVO_NO_UNROLL
+      for (int t = run.first; t < run.last; ++t, place.advance()) {
+        stage& to = memory.ring_of[place.stage];
+        const std::int64_t from = q.tile(h, first_q_slot + t);
+        place.wait_empty(memory.tiles);
+        ptx::shared_barrier& full = memory.tiles.full[place.stage];
+        full.arrive_expecting(sizeof to.q + sizeof to.q_columns + sizeof to.dout + sizeof to.dout_columns +
+                              sizeof to.terms + sizeof to.nonfinite + sizeof to.q_scale + sizeof to.do_scale);
+        ptx::bulk_load(to.q, q.images.rows + from * sizeof to.q, sizeof to.q, full);
+        ptx::bulk_load(to.dout, dout.images.rows + from * sizeof to.dout, sizeof to.dout, full);
+        ptx::bulk_load(&to.terms, terms + from, sizeof to.terms, full);
+        ptx::bulk_load(to.dout_columns, dout.images.columns + from * sizeof to.dout_columns, sizeof to.dout_columns,
+                       full);
+        ptx::bulk_load(to.q_columns, q.images.columns + from * sizeof to.q_columns, sizeof to.q_columns, full);
+        ptx::bulk_load(to.nonfinite, dout.images.nonfinite + from * 4, sizeof to.nonfinite, full);
+        constexpr int factors = scales_per_tile<Recipe>;
+        ptx::bulk_load(to.q_scale, q.scale + from * factors, sizeof to.q_scale, full);
+        ptx::bulk_load(to.do_scale, dout.scale + from * factors, sizeof to.do_scale, full);
       }
     }
   }
@@ -152,93 +152,175 @@ struct dkv_kernel {
               static_cast<int>(ranges.rows_of(tile.first + first_key).last)};
     }
     OCTAVO_DEVICE float scale_of(const image_operand& x, int half) const {
-      return folds ? x.scale[kv_tile * tile_tokens + in_tile(half)] : x.scale[kv_tile];
+      return x.scale[kv_tile * scales_per_tile<Recipe> + (folds ? in_tile(half) : 0)];
     }
 
     OCTAVO_DEVICE void run(tile_run all) {
-      const std::int64_t group = kernel.data.forward.problem.group(), first_head = at.h_kv * group;
-      ring_place<stages> at_stage;
-      if (all.last > all.first) memory.keys.wait(0);
-      for (std::int64_t h = first_head; h < first_head + group; ++h)
-        for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
-          const stage& from = memory.ring_of[at_stage.stage];
-          const std::int64_t q_tile = kernel.q.tile(h, first_q_slot + t);
-          const float q_scale = folds ? 1.0f : kernel.q.scale[q_tile],
-                      do_scale = folds ? 1.0f : kernel.dout.scale[q_tile];
-          at_stage.wait_full(memory.tiles);
-          OCTAVO_NO_UNROLL
-          for (int first = 0; first < tile_tokens; first += step)
-            add_queries(from, first, t * tile_tokens + first, q_scale, do_scale);
-          ptx::sync_warp();
-          if (place.lane == 0) memory.tiles.empty[at_stage.stage].arrive();
-        }
+      const std::int64_t first_head = at.h_kv * kernel.data.forward.problem.group();
+      const int steps = static_cast<int>(kernel.data.forward.problem.group()) * (all.last - all.first) * tile_steps;
+      if (steps == 0) return finish();
+      memory.keys.wait(0);
+      step_place here{first_head, all.first, 0, {}};
+      here.stage.wait_full(memory.tiles);
+      float x[elements], y[elements];  // S^T and dP^T, then the products with dO and Q, half by half
+      start_scores(here, x);
+      start_dp(here, y);
+      finish_product<1>(x);
+      make_p(x, here);
+      finish_product<0>(y);
+      for (int i = 1; i < steps; ++i) {
+        step_place next = here;
+        next.advance(all);
+        add_step<true>(here, next, x, y);
+        here = next;
+      }
+      add_step<false>(here, here, x, y);
       finish();
     }
 
    private:
-    /// Queries [first, first + 64) of the stage's tile, the first of which is number `query` of its document.
-    OCTAVO_DEVICE void add_queries(const stage& from, int first, int query, float q_scale, float do_scale) {
-      float s[elements], dp[elements];
-      start_product<D>(s, ptx::matrix::at(memory.k + first_key * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.q + first * chunk_bytes, tile_tokens));
-      start_product<D>(dp, ptx::matrix::at(memory.v + first_key * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.dout + first * chunk_bytes, tile_tokens));
-      finish_product<1>(s);
+    static constexpr int tile_steps = tile_tokens / step;
+    /// The parts of 64 channels in which a product of all channels is made.
+    static constexpr int parts = D / 64;
 
+    /// 64 queries of one head: half of a stage.
+    struct step_place {
+      std::int64_t h;
+      int t, first;  ///< tile of queries in its document; the first query in the tile
+      ring_place<stages> stage;
+
+      OCTAVO_DEVICE bool begins_stage() const { return first == 0; }
+      OCTAVO_DEVICE bool ends_stage() const { return first + step == tile_tokens; }
+      OCTAVO_DEVICE void advance(tile_run all) {
+        first += step;
+        if (first < tile_tokens) return;
+        first = 0;
+        stage.advance();
+        if (++t < all.last) return;
+        t = all.first;
+        ++h;
+      }
+    };
+
+    /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
+    OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
+    OCTAVO_DEVICE void start_scores(const step_place& here, float (&s)[elements]) const {
+      start_product<D>(s, ptx::matrix::at(memory.k + first_key * chunk_bytes, tile_tokens),
+                       ptx::matrix::at(memory.ring_of[here.stage.stage].q + here.first * chunk_bytes, tile_tokens));
+    }
+    OCTAVO_DEVICE void start_dp(const step_place& here, float (&dp)[elements]) const {
+      start_product<D>(dp, ptx::matrix::at(memory.v + first_key * chunk_bytes, tile_tokens),
+                       ptx::matrix::at(memory.ring_of[here.stage.stage].dout + here.first * chunk_bytes, tile_tokens));
+    }
+    /// Channels [64 part, 64 part + 64) of a product with a column image.
+    OCTAVO_DEVICE void start_part(float (&x)[elements], const std::uint32_t (&packed)[step / 32][4],
+                                  const std::uint8_t* columns, const step_place& here, int part) const {
+      start_product(x, packed, ptx::matrix::at(columns + 64 * part * chunk_bytes, D).along_k(here.first / chunk_bytes));
+    }
+
+    /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one. Products follow each other
+    /// without a gap: while one is computed, the one before is added. (None is left running from one call to the next:
+    /// the compiler would wait after every single one.)
+    template <bool has_next>
+    OCTAVO_DEVICE void add_step(const step_place& here, const step_place& next, float (&x)[elements],
+                                float (&y)[elements]) {
+      const stage& from = memory.ring_of[here.stage.stage];
+      const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
+      std::uint32_t p_packed[step / 32][4], ds_packed[step / 32][4];
+      float p_down[2], ds_down[2];
+      make_ds(x, y, from, here.first, do_scale);
+      pack_scaled<E>(x, p_packed, p_down);
+      if (any_bit(from.nonfinite) != 0) [[unlikely]]
+        memory.poisoned.note(p_packed, first_key + place.row, place.quad_lane, from.dout_columns, D, here.first,
+                             from.nonfinite);
+      start_part(x, p_packed, from.dout_columns, here, 0);
+      pack_scaled<G>(y, ds_packed, ds_down);  // while dV is under way
+      const float p_factor[2] = {p_down[0] * do_scale, p_down[1] * do_scale};
+      const float ds_factor[2] = {ds_down[0] * q_scale, ds_down[1] * q_scale};
+      if constexpr (parts == 2) {
+        start_part(y, p_packed, from.dout_columns, here, 1);
+        finish_product<1>(x);
+        add<0>(dv, x, p_factor);
+        start_part(x, ds_packed, from.q_columns, here, 0);
+        finish_product<1>(y);
+        add<1>(dv, y, p_factor);
+        start_part(y, ds_packed, from.q_columns, here, 1);
+        finish_product<1>(x);
+        add<0>(dk, x, ds_factor);
+      } else {
+        start_part(y, ds_packed, from.q_columns, here, 0);
+        finish_product<1>(x);
+        add<0>(dv, x, p_factor);
+      }
+      if constexpr (has_next) {
+        if (next.begins_stage()) next.stage.wait_full(memory.tiles);
+        start_scores(next, x);
+      }
+      finish_product<(has_next ? 1 : 0)>(y);
+      add<parts - 1>(dk, y, ds_factor);
+      if constexpr (has_next) start_dp(next, y);
+      if (here.ends_stage()) {
+        ptx::sync_warp();
+        if (place.lane == 0) memory.tiles.empty[here.stage.stage].arrive();
+      }
+      if constexpr (has_next) {
+        finish_product<1>(x);
+        make_p(x, next);
+        finish_product<0>(y);
+      }
+    }
+
+    /// P^T from raw products: the same operations as in the row loops, on the transposed fragment.
+    OCTAVO_DEVICE void make_p(float (&s)[elements], const step_place& here) const {
+      const stage& from = memory.ring_of[here.stage.stage];
+      const float q_scale = tile_scale(from.q_scale);
+      const int first = here.first, query = here.t * tile_tokens + first;
       const auto at_query = [&](const float* x, int i) { return x[first + column(i, place.quad_lane)]; };
-      // The same operations as in the row loops, on the transposed fragment.
-      const auto factor = [&](int i) {
-        if (map.softcap != 0) return 1.0f;
-        return folds ? at_least_tiny(map.scale_log2 * at_query(from.q_scale, i))
-                     : at_least_tiny(map.scale_log2 * q_scale * k_scale[0]);
-      };
+      const bool capped = map.softcap != 0;
+      const float of_tile = capped ? 1.0f : at_least_tiny(map.scale_log2 * q_scale * k_scale[0]);
       finish_scores(s, from, first, q_scale);
       probabilities<Recipe, Delta>(
-          s, factor, [&](int i) { return at_query(from.terms.exponent, i); },
+          s,
+          [&](int i) {
+            if constexpr (!folds) return of_tile;
+            return capped ? 1.0f : at_least_tiny(map.scale_log2 * at_query(from.q_scale, i));
+          },
+          [&](int i) { return at_query(from.terms.exponent, i); },
           [&](int i) { return at_query(from.terms.weight, i); }, [&](int i) { return fold_of(row_half(i)); });
-      if (!(query >= seen_by_all.first && query + step <= seen_by_all.last)) {
-        OCTAVO_UNROLL
-        for (int i = 0; i < elements; ++i)
-          if (!queries[row_half(i)].allows(query + column(i, place.quad_lane))) s[i] = 0;
-      }
+      if (query >= seen_by_all.first && query + step <= seen_by_all.last) [[likely]]
+        return;
+      OCTAVO_UNROLL
+      for (int i = 0; i < elements; ++i)
+        if (!queries[row_half(i)].allows(query + column(i, place.quad_lane))) s[i] = 0;
+    }
 
-      finish_product<0>(dp);
-      if ((v_nonfinite | any_bit(from.nonfinite)) != 0) {
+    /// dS^T from P^T and raw dP^T; `token`: both with the scales of their queries folded in.
+    OCTAVO_DEVICE void make_ds(float (&p)[elements], float (&dp)[elements], const stage& from, int first,
+                               float do_scale) const {
+      const auto at_query = [&](const float* x, int i) { return x[first + column(i, place.quad_lane)]; };
+      if ((v_nonfinite | any_bit(from.nonfinite)) != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i)
-          if (s[i] == 0) dp[i] = 0;
+          if (p[i] == 0) dp[i] = 0;
       }
+      const float of_tile = do_scale * v_scale[0];
       OCTAVO_UNROLL
       for (int i = 0; i < elements; ++i) {
-        const float of_query = folds ? at_query(from.do_scale, i) : do_scale * v_scale[0];
+        const float of_query = folds ? at_query(from.do_scale, i) : of_tile;
         if constexpr (folds) dp[i] *= v_scale[row_half(i)];
-        dp[i] = s[i] * (fmaf(dp[i], of_query, -at_query(from.terms.shift, i)) - at_query(from.terms.delta, i));
+        dp[i] = p[i] * (fmaf(dp[i], of_query, -at_query(from.terms.shift, i)) - at_query(from.terms.delta, i));
       }
-      if (map.softcap != 0) {
+      if (map.softcap != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i) dp[i] = weighted(dp[i], memory.cap[i][reader()]);
       }
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i) {
-          s[i] *= at_query(from.do_scale, i);
+          p[i] *= at_query(from.do_scale, i);
           dp[i] *= at_query(from.q_scale, i);
         }
       }
-      // Both are packed before a product starts: its registers take the place of the unpacked ones.
-      std::uint32_t p_packed[step / 32][4], ds_packed[step / 32][4];
-      float p_down[2], ds_down[2], part[D / 2];
-      pack_scaled<E>(s, p_packed, p_down);
-      pack_scaled<G>(dp, ds_packed, ds_down);
-      start_product(part, p_packed, ptx::matrix::at(from.dout_columns, D).along_k(first / chunk_bytes));
-      finish_product<0>(part);
-      if (any_bit(from.nonfinite) != 0)
-        memory.poisoned.note(p_packed, first_key + place.row, place.quad_lane, from.dout_columns, D, first,
-                             from.nonfinite);
-      add(dv, part, p_down, do_scale);
-      start_product(part, ds_packed, ptx::matrix::at(from.q_columns, D).along_k(first / chunk_bytes));
-      finish_product<0>(part);
-      add(dk, part, ds_down, q_scale);
     }
 
     OCTAVO_DEVICE void finish_scores(float (&s)[elements], const stage& from, int first, float q_scale) const {
@@ -246,7 +328,8 @@ struct dkv_kernel {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i) s[i] *= k_scale[row_half(i)];
       }
-      if (map.softcap == 0) return;
+      if (map.softcap == 0) [[likely]]
+        return;
       OCTAVO_UNROLL
       for (int i = 0; i < elements; ++i) {
         const float factor = folds ? map.scale_log2 * from.q_scale[first + column(i, place.quad_lane)]
@@ -268,9 +351,8 @@ struct dkv_kernel {
     template <class T>
     OCTAVO_DEVICE static void pack_scaled(float (&x)[elements], std::uint32_t (&packed)[step / 32][4],
                                           float (&down)[2]) {
-      float amax[2] = {0, 0}, up[2];
-      OCTAVO_UNROLL
-      for (int i = 0; i < elements; ++i) amax[row_half(i)] = fmaxf(amax[row_half(i)], fabsf(x[i]));
+      float amax[2], up[2];
+      row_amax(x, amax);
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const power_of_two_scale scale = power_of_two_scale::of<T>(max_over_quad(amax[half]));
@@ -281,11 +363,12 @@ struct dkv_kernel {
       pack_rows<T>(x, packed);
     }
 
-    OCTAVO_DEVICE static void add(float (&sum)[D / 2], const float (&part)[D / 2], const float (&down)[2],
-                                  float scale) {
-      const float factor[2] = {down[0] * scale, down[1] * scale};
+    /// Adds channels [64 part, 64 part + 64).
+    template <int part>
+    OCTAVO_DEVICE static void add(float (&sum)[D / 2], const float (&x)[elements], const float (&factor)[2]) {
       OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; ++i) sum[i] = fmaf(part[i], factor[row_half(i)], sum[i]);
+      for (int i = 0; i < elements; ++i)
+        sum[part * elements + i] = fmaf(x[i], factor[row_half(i)], sum[part * elements + i]);
     }
 
     OCTAVO_DEVICE static int reader() { return ptx::thread_index() - ptx::group_threads; }

@@ -42,77 +42,71 @@ struct dq_kernel {
 
     float sum[2] = {0, 0}, magnitude[2] = {0, 0};
     float dq[D / 2] = {};
+    float exponent[2], shift[2], delta[2], weight[2];  ///< of the two rows: see row_term_tile
 
     OCTAVO_DEVICE void run(tile_run all) {
+      if (all.last == all.first) return finish();
+      load_terms();
+      this->memory.queries.wait(0);
+      ring_place<loop::stages> at;
+      for (int t = all.first; t < all.last; ++t, at.advance()) add_tile(t, at);
+      finish();
+    }
+
+   private:
+    struct key_tile {
+      int t;
+      const loop_stage& stage;
+    };
+
+    OCTAVO_DEVICE void add_tile(int t, const ring_place<loop::stages>& at) {
+      const key_tile tile{t, this->memory.ring_of[at.stage]};
+      const loop_stage& from = tile.stage;
+      float s[columns], dp[columns], part[D / 2], down[2];
+      std::uint32_t packed[tile_tokens / 32][4];
+      at.wait_full(this->memory.tiles);
+      this->start_scores(from, s);
+      this->start_dp(from, dp);
+      make_p(s, dp, tile);
+      make_ds(s, dp, tile);
+      quantise(dp, from, packed, down);
+      start_product(part, packed, ptx::matrix::at(from.k_columns, D));
+      finish_product<0>(part);
+      this->release(at.stage);
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; ++i) dq[i] = fmaf(part[i], down[row_half(i)], dq[i]);
+    }
+
+    OCTAVO_DEVICE void load_terms() {
       const row_term_tile& terms = this->kernel.terms[this->q_tile];
-      float exponent[2], shift[2], delta[2], weight[2];
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int row = this->in_tile(half);
         exponent[half] = terms.exponent[row], shift[half] = terms.shift[row];
         delta[half] = terms.delta[row], weight[half] = terms.weight[row];
       }
-      const bool wants_sums =
-          this->kernel.row_sum != nullptr || this->kernel.l1 != nullptr || this->kernel.key_shift != nullptr;
-      ring_place<loop::stages> at_stage;
-      if (all.last > all.first) this->memory.queries.wait(0);
-      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
-        const loop_stage& from = this->memory.ring_of[at_stage.stage];
-        const float k_scale = this->tile_scale(this->kernel.data.k, t),
-                    v_scale = this->tile_scale(this->kernel.data.v, t);
-        at_stage.wait_full(this->memory.tiles);
-        float s[columns], dp[columns];
-        this->start_scores(from, s);
-        this->start_dp(from, dp);
-        finish_product<1>(s);
-
-        float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
-        finish_scores<folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
-        const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
-        const bool whole = this->mine.whole.holds(t);
-        const auto make_p = [&](auto& x, int first) {
-          probabilities<Recipe, Delta>(
-              x, [&](int i) { return factor[row_half(first + i)]; },
-              [&](int i) { return exponent[row_half(first + i)]; }, [&](int i) { return weight[row_half(first + i)]; },
-              [&](int i) { return fold(first + i, t); });
-        };
-        const auto make_ds = [&](float p, float x, int i) {
-          return p * (fmaf(x, dp_factor[row_half(i)], -shift[row_half(i)]) - delta[row_half(i)]);
-        };
-        if (this->map.softcap == 0) {
-          make_p(s, 0);  // while dP runs
-          if (!whole) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
-          finish_product<0>(dp);
-          this->finish_dp(from, dp);
-          this->drop_unweighted(from, s, dp);
-          OCTAVO_UNROLL
-          for (int i = 0; i < columns; ++i) dp[i] = make_ds(s[i], dp[i], i);
-          if (wants_sums) add_sums(dp);
-        } else {
-          // The derivative of the cap needs the scores behind P: four at a time, so that both need not be kept.
-          finish_product<0>(dp);
-          this->finish_dp(from, dp);
-          OCTAVO_UNROLL
-          for (int first = 0; first < columns; first += 4) {
-            float p[4] = {s[first], s[first + 1], s[first + 2], s[first + 3]};
-            make_p(p, first);
-            OCTAVO_UNROLL
-            for (int e = 0; e < 4; ++e) {
-              const int i = first + e;
-              const bool seen = this->keys[row_half(i)].allows(t * tile_tokens + column(i, this->place.quad_lane));
-              const float ds = seen && p[e] != 0 ? make_ds(p[e], dp[i], i) : 0.0f;
-              if (wants_sums) sum[row_half(i)] += ds, magnitude[row_half(i)] += fabsf(ds);
-              dp[i] = weighted(ds, this->map.cap_derivative(s[i]));
-            }
-          }
-        }
-        add_product(from, dp, k_scale);
-        this->release(at_stage.stage);
-      }
-      finish();
     }
 
-   private:
+    /// From products in flight to P (under a softcap: to scores, which its derivative needs as well) and raw dP.
+    OCTAVO_DEVICE void make_p(float (&s)[columns], float (&dp)[columns], const key_tile& tile) const {
+      finish_product<1>(s);
+      const float k_scale = this->tile_scale(tile.stage.k_scale);
+      float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
+      finish_scores<folds>(s, factor, tile.stage.k_scale, this->map, this->place.quad_lane);
+      if (this->map.softcap == 0) [[likely]] {
+        probabilities_of(s, 0, factor, tile.t);
+        if (!this->mine.whole.holds(tile.t)) [[unlikely]]
+          forbid(s, 0.0f, this->keys, tile.t * tile_tokens, this->place.quad_lane);
+      }
+      finish_product<0>(dp);
+    }
+    /// Elements [first, first + N) of the fragment.
+    template <int N>
+    OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[2], int t) const {
+      probabilities<Recipe, Delta>(
+          x, [&](int i) { return factor[row_half(first + i)]; }, [&](int i) { return exponent[row_half(first + i)]; },
+          [&](int i) { return weight[row_half(first + i)]; }, [&](int i) { return fold(first + i, t); });
+    }
     /// consistent with `token`: log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold(int i, int t) const {
       if constexpr (folds && Delta::reuses_forward_p)
@@ -121,37 +115,69 @@ struct dq_kernel {
         return 0;
     }
 
-    OCTAVO_DEVICE void add_sums(const float (&ds)[columns]) {
+    /// dS in the place of dP.
+    OCTAVO_DEVICE void make_ds(const float (&s)[columns], float (&dp)[columns], const key_tile& tile) {
+      const bool wants_sums =
+          this->kernel.row_sum != nullptr || this->kernel.l1 != nullptr || this->kernel.key_shift != nullptr;
+      const float v_scale = this->tile_scale(tile.stage.v_scale);
+      const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
+      const auto gradient = [&](float p, float x, int i) {
+        return p * (fmaf(x, dp_factor[row_half(i)], -shift[row_half(i)]) - delta[row_half(i)]);
+      };
+      this->finish_dp(tile.stage, dp);
+      if (this->map.softcap == 0) [[likely]] {
+        this->drop_unweighted(tile.stage, s, dp);
+        OCTAVO_UNROLL
+        for (int i = 0; i < columns; ++i) dp[i] = gradient(s[i], dp[i], i);
+        if (wants_sums) [[unlikely]]
+          add_sums(dp);
+        return;
+      }
+      // s holds scores: their P comes four at a time, so that both need not be kept.
+      const float factor[2] = {1, 1};
       OCTAVO_UNROLL
-      for (int i = 0; i < columns; ++i) {
+      for (int first = 0; first < columns; first += 4) {
+        float p[4] = {s[first], s[first + 1], s[first + 2], s[first + 3]}, ds[4];
+        probabilities_of(p, first, factor, tile.t);
+        OCTAVO_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int i = first + e;
+          const bool seen = this->keys[row_half(i)].allows(tile.t * tile_tokens + column(i, this->place.quad_lane));
+          ds[e] = seen && p[e] != 0 ? gradient(p[e], dp[i], i) : 0.0f;
+          dp[i] = weighted(ds[e], this->map.cap_derivative(s[i]));
+        }
+        if (wants_sums) add_sums(ds);
+      }
+    }
+    /// Runs of four elements from a multiple of four on.
+    template <int N>
+    OCTAVO_DEVICE void add_sums(const float (&ds)[N]) {
+      OCTAVO_UNROLL
+      for (int i = 0; i < N; ++i) {
         sum[row_half(i)] += ds[i];
         magnitude[row_half(i)] += fabsf(ds[i]);
       }
     }
 
-    /// dQ += quant(dS) K, the key scales of `token` folded into dS before it is quantised.
-    OCTAVO_DEVICE void add_product(const loop_stage& from, float (&ds)[columns], float k_scale) {
-      float amax[2] = {0, 0};
-      OCTAVO_UNROLL
-      for (int i = 0; i < columns; ++i) {
-        if constexpr (folds) ds[i] *= from.k_scale[column(i, this->place.quad_lane)];
-        amax[row_half(i)] = fmaxf(amax[row_half(i)], fabsf(ds[i]));
+    /// dS rounded with a power of two per row, the key scales of `token` folded in before; down undoes it and the tile's
+    /// scale.
+    OCTAVO_DEVICE void quantise(float (&ds)[columns], const loop_stage& from,
+                                std::uint32_t (&packed)[tile_tokens / 32][4], float (&down)[2]) const {
+      float amax[2], up[2];
+      if constexpr (folds) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < columns; ++i) ds[i] *= from.k_scale[column(i, this->place.quad_lane)];
       }
-      power_of_two_scale scale[2];
+      row_amax(ds, amax);
       OCTAVO_UNROLL
-      for (int half = 0; half < 2; ++half) scale[half] = power_of_two_scale::of<G>(max_over_quad(amax[half]));
+      for (int half = 0; half < 2; ++half) {
+        const power_of_two_scale scale = power_of_two_scale::of<G>(max_over_quad(amax[half]));
+        up[half] = scale.up, down[half] = scale.down * this->tile_scale(from.k_scale);
+      }
       OCTAVO_UNROLL
-      for (int i = 0; i < columns; ++i) ds[i] *= scale[row_half(i)].up;
-      std::uint32_t packed[tile_tokens / 32][4];
+      for (int i = 0; i < columns; ++i) ds[i] *= up[row_half(i)];
       pack_rows<G>(ds, packed);
-      float part[D / 2];
-      start_product(part, packed, ptx::matrix::at(from.k_columns, D));
-      finish_product<0>(part);
-      const float down[2] = {scale[0].down * k_scale, scale[1].down * k_scale};
-      OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; ++i) dq[i] = fmaf(part[i], down[row_half(i)], dq[i]);
     }
-
     OCTAVO_DEVICE void finish() {
       const pass_data<Recipe>& d = this->forward();
       OCTAVO_UNROLL

@@ -26,12 +26,15 @@ struct forward_kernel {
   /// Whether l comes from ones beside V.
   static constexpr bool sums_by_product = !folds && Delta::integer_maximum;
   static constexpr int extra_rows = sums_by_product ? ones_rows : 0, value_rows = D + extra_rows;
+  /// V's rows in the first of the two products with it: registers hold one beside the scores and O.
+  static constexpr int first_rows = D > 64 ? 64 : value_rows, rest_rows = value_rows - first_rows;
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 6 : 4;
 
   struct stage {
     std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
-    float k_scale[folds ? tile_tokens : 4], v_fold[folds ? tile_tokens : 4];
+    float k_scale[scales_per_tile<Recipe>],
+        v_factor[scales_per_tile<Recipe>];  ///< of V: token its fold, tile its scale
     std::uint32_t nonfinite[4];
   };
   struct shared {
@@ -90,12 +93,11 @@ struct forward_kernel {
       const std::int64_t from = kv_tile + t;
       place.wait_empty(memory.keys);
       ptx::shared_barrier& k_full = memory.keys.full[place.stage];
-      k_full.arrive_expecting(sizeof to.k + (folds ? sizeof to.k_scale + sizeof to.v_fold : 0));
+      k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor);
       ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
-      if constexpr (folds) {
-        ptx::bulk_load(to.k_scale, k.scale + from * tile_tokens, sizeof to.k_scale, k_full);
-        ptx::bulk_load(to.v_fold, v.fold + from * tile_tokens, sizeof to.v_fold, k_full);
-      }
+      constexpr int factors = scales_per_tile<Recipe>;
+      ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, k_full);
+      ptx::bulk_load(to.v_factor, (folds ? v.fold : v.scale) + from * factors, sizeof to.v_factor, k_full);
       place.wait_empty(memory.values);
       ptx::shared_barrier& v_full = memory.values.full[place.stage];
       v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
@@ -126,45 +128,94 @@ struct forward_kernel {
       const score_map<functions> map = score_map<functions>::of(kernel.data.scale, p.softcap);
       const float q_scale[2] = {query_scale(q_tile, 0) * map.scale_log2, query_scale(q_tile, 1) * map.scale_log2};
 
-      ring_place<stages> at_stage;
-      if (all.last > all.first) memory.queries.wait(0);
-      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
-        stage& from = memory.ring_of[at_stage.stage];
-        // Loaded before the wait for K, used behind it.
-        float k_scale = 1, v_scale = 1;
-        if constexpr (!folds) k_scale = kernel.k.scale[kv_tile + t], v_scale = kernel.v.scale[kv_tile + t];
+      if (all.last == all.first) return finish();
+      memory.queries.wait(0);
+      const ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
+      // In its turn at the tensor cores a group has the weights of the tile before multiplied with V, in two halves,
+      // and the scores of this tile made between them: a sum of products is added while the next one is computed.
+      previous_tile before;
+      ring_place<stages> now;
+      visit<true>(all.first, now, before, queries, keys, mine, map, q_scale, kv_tile);
+      for (int t = all.first + 1; t < all.last; ++t)
+        visit<false>(t, now, before, queries, keys, mine, map, q_scale, kv_tile);
 
-        at_stage.wait_full(memory.keys);
-        float s[tile_tokens / 2];
-        start_product<D>(s, ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens),
-                         ptx::matrix::at(from.k, tile_tokens));
-        finish_product<0>(s);
-
-        float factor[2] = {at_least_tiny(q_scale[0] * k_scale), at_least_tiny(q_scale[1] * k_scale)};
-        finish_scores<folds>(s, factor, from.k_scale, map, place.quad_lane);
-        if (!mine.whole.holds(t)) forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
-        rescale(s, from, factor);
-        std::uint32_t weights[tile_tokens / 32][4];
-        exponentials(s, from, factor, weights);
-        release(memory.keys, at_stage.stage);  // the factors of `token` came with K
-
-        at_stage.wait_full(memory.values);
-        float part[value_rows / 2];
-        start_product(part, weights, ptx::matrix::at(from.v, value_rows));
-        finish_product<0>(part);
-        if (any_bit(from.nonfinite) != 0)
-          memory.poisoned.note(weights, first_row + place.row, place.quad_lane, from.v, value_rows, 0, from.nonfinite);
-        release(memory.values, at_stage.stage);
-        add(part, v_scale);
-      }
+      float part[first_rows / 2], rest[rest_rows / 2 + 1];
+      before.at.wait_full(memory.values);
+      start_product(part, before.weights, values(before, 0));
+      if constexpr (rest_rows > 0)
+        start_product(part_of<0, rest_rows / 2>(rest), before.weights, values(before, first_rows));
+      finish_product<(rest_rows > 0 ? 1 : 0)>(part);
+      add<0>(part, before.v_scale);
+      finish_values(rest, before);
       finish();
     }
 
+   private:
+    /// The tile whose weights are still to meet V.
+    struct previous_tile {
+      std::uint32_t weights[tile_tokens / 32][4];
+      float v_scale;
+      ring_place<stages> at;
+    };
+
+    /// One key tile: the weights of the tile before meet V, in two halves, and the scores of this tile are made between
+    /// them. A product is added while the next one is computed.
+    template <bool first>
+    OCTAVO_DEVICE void visit(int t, ring_place<stages>& now, previous_tile& before, ptx::matrix queries,
+                             const row_keys (&keys)[2], const visible_tiles& mine, const score_map<functions>& map,
+                             const float (&q_scale)[2], std::int64_t kv_tile) {
+      const stage& from = memory.ring_of[now.stage];
+      float s[tile_tokens / 2], part[first_rows / 2], rest[rest_rows / 2 + 1];
+
+      if constexpr (!first) {
+        before.at.wait_full(memory.values);
+        start_product(part, before.weights, values(before, 0));
+      }
+      now.wait_full(memory.keys);
+      start_product<D>(s, queries, ptx::matrix::at(from.k, tile_tokens));
+      if constexpr (!first) {
+        finish_product<1>(part);
+        add<0>(part, before.v_scale);
+        if constexpr (rest_rows > 0)
+          start_product(part_of<0, rest_rows / 2>(rest), before.weights, values(before, first_rows));
+      }
+      finish_product<(first || rest_rows == 0 ? 0 : 1)>(s);
+
+      const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
+      float factor[2] = {at_least_tiny(q_scale[0] * k_scale), at_least_tiny(q_scale[1] * k_scale)};
+      finish_scores<folds>(s, factor, from.k_scale, map, place.quad_lane);
+      if (!mine.whole.holds(t)) [[unlikely]]
+        forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
+      raise_maximum(s, from, factor);
+      if constexpr (!first) finish_values(rest, before);
+      rescale();
+      exponentials(s, from, factor, before.weights);
+      release(memory.keys, now.stage);  // the factors of `token` came with K
+      before.at = now;
+      before.v_scale = v_scale;
+      now.advance();
+    }
+
+    /// V of a stage from channel `first` on.
+    OCTAVO_DEVICE ptx::matrix values(const previous_tile& tile, int first) const {
+      return ptx::matrix::at(memory.ring_of[tile.at.stage].v + first * chunk_bytes, value_rows);
+    }
+    /// The second half of a product with V, and what follows when V has been read.
+    OCTAVO_DEVICE void finish_values(float (&rest)[rest_rows / 2 + 1], const previous_tile& tile) {
+      if constexpr (rest_rows > 0) {
+        finish_product<0>(part_of<0, rest_rows / 2>(rest));
+        add<first_rows>(part_of<0, rest_rows / 2>(rest), tile.v_scale);
+      }
+      const stage& from = memory.ring_of[tile.at.stage];
+      if (any_bit(from.nonfinite) != 0) [[unlikely]]
+        memory.poisoned.note(tile.weights, first_row + place.row, place.quad_lane, from.v, value_rows, 0,
+                             from.nonfinite);
+      release(memory.values, tile.at.stage);
+    }
+
     OCTAVO_DEVICE float query_scale(std::int64_t q_tile, int half) const {
-      if constexpr (folds)
-        return kernel.q.scale[q_tile * tile_tokens + first_row + place.row + 8 * half];
-      else
-        return kernel.q.scale[q_tile];
+      const int row = folds ? first_row + place.row + 8 * half : 0;
+      return kernel.q.scale[q_tile * scales_per_tile<Recipe> + row];
     }
     /// The warp has read the stage.
     OCTAVO_DEVICE void release(ring<stages>& r, int stage) const {
@@ -173,21 +224,25 @@ struct forward_kernel {
     }
 
     OCTAVO_DEVICE float fold(const stage& from, int i) const {
-      return folds ? from.v_fold[column(i, place.quad_lane)] : 0.0f;
+      return folds ? from.v_factor[column(i, place.quad_lane)] : 0.0f;
     }
 
-    /// The running maximum, and the sums so far relative to the new one.
-    OCTAVO_DEVICE void rescale(float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2]) {
-      float high[2] = {minus_infinity, minus_infinity}, alpha[2];
-      OCTAVO_UNROLL
-      for (int i = 0; i < tile_tokens / 2; ++i) {
-        const float score = folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i];
-        high[row_half(i)] = fmaxf(high[row_half(i)], score);
-      }
+    /// The running maximum.
+    OCTAVO_DEVICE void raise_maximum(const float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2]) {
+      float high[2];
+      row_maximum<tile_tokens / 2>(
+          high, [&](int i) { return folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i]; });
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
-        high[half] = max_over_quad(high[half]);
-        maximum[half] = fmaxf(maximum[half], folds ? high[half] : high[half] * factor[half]);
+        const float row = max_over_quad(high[half]);
+        maximum[half] = fmaxf(maximum[half], folds ? row : row * factor[half]);
+      }
+    }
+    /// The sums so far, relative to the new maximum.
+    OCTAVO_DEVICE void rescale() {
+      float alpha[2];
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
         const float m_new = shared_exponent<Delta>(maximum[half]);
         const bool empty = (sums_by_product ? o[D / 2 + 2 * half] : l[half]) == 0;
         alpha[half] = empty ? 0.0f : functions::exp2(m[half] - m_new);  // nothing summed yet: nothing to rescale
@@ -212,36 +267,56 @@ struct forward_kernel {
       pack_rows<E>(s, weights);
       if constexpr (!sums_by_product) add_weights(s, from, weights);
     }
+    /// l as sums of weights: unrounded ones (stale), or rounded ones without the scales of V.
     OCTAVO_DEVICE void add_weights(const float (&s)[tile_tokens / 2], const stage& from,
                                    const std::uint32_t (&weights)[tile_tokens / 32][4]) {
       float sum[2] = {0, 0};
+      bool zero = false;  // whether a key of this thread has a V of zeros
       OCTAVO_UNROLL
-      for (int k = 0; k < tile_tokens / 32; ++k) OCTAVO_UNROLL
-      for (int r = 0; r < 4; ++r) {
-        float rounded[4];
-        if constexpr (Delta::integer_maximum) ptx::unpack_e4m3(weights[k][r], rounded);
+      for (int k = 0; k < tile_tokens / 32; ++k) {
         OCTAVO_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int i = 16 * k + 8 * (r / 2) + 4 * (e / 2) + 2 * (r % 2) + e % 2;
-          if constexpr (!Delta::integer_maximum) rounded[e] = s[i];
-          if constexpr (folds) {
-            const float exponent = fold(from, i);
-            const float weight = exponent == fold_of_zero ? s[i] : rounded[e];
-            sum[r % 2] += weighted(weight, power_of_two(-static_cast<int>(exponent)));
-          } else {
-            sum[r % 2] += rounded[e];
+        for (int r = 0; r < 4; ++r) {
+          float rounded[4];
+          if constexpr (Delta::integer_maximum) ptx::unpack_e4m3(weights[k][r], rounded);
+          OCTAVO_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const int i = 16 * k + 8 * (r / 2) + 4 * (e / 2) + 2 * (r % 2) + e % 2;
+            if constexpr (!Delta::integer_maximum) rounded[e] = s[i];
+            sum[r % 2] = fmaf(rounded[e], unfold(from, i), sum[r % 2]);
+            if constexpr (folds) zero |= fold(from, i) == fold_of_zero;
           }
         }
       }
+      if constexpr (folds && Delta::integer_maximum)
+        if (ptx::any_in_warp(zero)) add_zero_tokens(s, from, weights, sum);
       l[0] += sum_over_quad(sum[0]);
       l[1] += sum_over_quad(sum[1]);
     }
+    /// A key whose V is zero adds its unrounded weight: its scale, 1, says nothing of how its weight should be rounded.
+    OCTAVO_DEVICE void add_zero_tokens(const float (&s)[tile_tokens / 2], const stage& from,
+                                       const std::uint32_t (&weights)[tile_tokens / 32][4], float (&sum)[2]) const {
+      OCTAVO_UNROLL
+      for (int i = 0; i < tile_tokens / 2; ++i)
+        if (fold(from, i) == fold_of_zero)
+          sum[row_half(i)] +=
+              (s[i] - e4m3::decode(static_cast<std::uint8_t>(packed_byte(weights, i)))) * unfold(from, i);
+    }
+    /// 1 / sv of the key of element i; 1 where it is not folded.
+    OCTAVO_DEVICE float unfold(const stage& from, int i) const {
+      if constexpr (!folds) return 1;
+      // 2^-e by the bits: a large number of the last place 1 has e in its lowest ones.
+      const std::uint32_t e = detail::bit_cast<std::uint32_t>(fold(from, i) + 0x1.8p23f);
+      return detail::bit_cast<float>((std::uint32_t{detail::float_bias} - e) << detail::float_mantissa_bits);
+    }
 
-    OCTAVO_DEVICE void add(const float (&part)[value_rows / 2], float v_scale) {
+    /// Adds a product over rows [first, first + 2 R) of V's image: channels, then ones.
+    template <int first, int R>
+    OCTAVO_DEVICE void add(const float (&part)[R], float v_scale) {
       OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; ++i) o[i] = fmaf(part[i], v_scale, o[i]);
-      OCTAVO_UNROLL
-      for (int i = D / 2; i < value_rows / 2; ++i) o[i] += part[i];
+      for (int i = 0; i < R; ++i) {
+        const int at = first / 2 + i;
+        o[at] = at < D / 2 ? fmaf(part[i], v_scale, o[at]) : o[at] + part[i];
+      }
     }
 
     /// O / l, LSE, M and l. The sink joins the sum here: it takes no part in M.

@@ -27,7 +27,7 @@ struct lane_place {
   OCTAVO_DEVICE static lane_place here() {
     const int thread = ptx::thread_index(), in_group = thread % ptx::group_threads, lane = thread % ptx::warp_threads;
     const int warp = in_group / ptx::warp_threads;
-    return {thread / ptx::group_threads, warp, lane, lane % 4, 16 * warp + lane / 4};
+    return {ptx::uniform(thread / ptx::group_threads), warp, lane, lane % 4, 16 * warp + lane / 4};
   }
 };
 
@@ -62,10 +62,12 @@ template <class E, int R, int steps>
 OCTAVO_DEVICE void pack_rows(const float (&x)[R], std::uint32_t (&a)[steps][4]) {
   static_assert(R == 16 * steps);
   OCTAVO_UNROLL
-  for (int k = 0; k < steps; ++k) OCTAVO_UNROLL
-  for (int r = 0; r < 4; ++r) {
-    const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
-    a[k][r] = ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
+  for (int k = 0; k < steps; ++k) {
+    OCTAVO_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
+      a[k][r] = ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
+    }
   }
 }
 /// The byte of `a` that pack_rows made of element `element`.
@@ -73,6 +75,29 @@ template <int steps>
 OCTAVO_DEVICE std::uint32_t packed_byte(const std::uint32_t (&a)[steps][4], int element) {
   const int step = element / 16, n = element / 4 % 4, half = row_half(element);
   return a[step][n / 2 * 2 + half] >> (8 * (n % 2 * 2 + element % 2)) & 0xff;
+}
+
+/// Elements [first, first + N) of an array.
+template <int first, int N, int M>
+OCTAVO_DEVICE float (&part_of(float (&x)[M]))[N] {
+  static_assert(first + N <= M);
+  return reinterpret_cast<float(&)[N]>(x[first]);
+}
+
+/// The largest of f(0) to f(R - 1) in each of the two rows. Eight running maxima, so that no comparison waits for the
+/// one before.
+template <int R, class F>
+OCTAVO_DEVICE void row_maximum(float (&row)[2], F f) {
+  float high[8];
+  OCTAVO_UNROLL
+  for (int i = 0; i < R; ++i) high[i % 8] = i < 8 ? f(i) : fmaxf(high[i % 8], f(i));
+  row[0] = fmaxf(fmaxf(high[0], high[1]), fmaxf(high[4], high[5]));
+  row[1] = fmaxf(fmaxf(high[2], high[3]), fmaxf(high[6], high[7]));
+}
+/// The largest magnitude; a NaN is passed over.
+template <int R>
+OCTAVO_DEVICE void row_amax(const float (&x)[R], float (&amax)[2]) {
+  row_maximum<R>(amax, [&](int i) { return fabsf(x[i]); });
 }
 
 OCTAVO_DEVICE float max_over_quad(float x) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/ptx/wgmma.hpp>
+#include <octavo/scaling/recipe.hpp>
 #include <octavo/tensor/documents.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -84,12 +85,16 @@ OCTAVO_HD inline std::uint32_t any_bit(const std::uint32_t* nonfinite) {
   return nonfinite[0] | nonfinite[1] | nonfinite[2] | nonfinite[3];
 }
 
+/// Floats of a tile's scales: one per token, or the tile's own, four times, since no copy is of less than 16 bytes.
+template <class Recipe>
+inline constexpr int scales_per_tile = Recipe::scale_per == recipe::granularity::token ? tile_tokens : 4;
+
 /// What the loops read of one tensor.
 struct image_operand {
   tile_images images;
   std::int64_t slots = 0;        ///< tiles of a head
-  const float* scale = nullptr;  ///< tile: [heads][slots]; token: [heads][slots * 128]
-  const float* fold = nullptr;   ///< token, V: log2 of the scale as P takes it in [heads][slots * 128]
+  const float* scale = nullptr;  ///< [heads][slots][scales_per_tile]
+  const float* fold = nullptr;   ///< token, V: log2 of the scale as P takes it in, [heads][slots][128]
 
   OCTAVO_HD std::int64_t tile(std::int64_t h, std::int64_t slot) const { return h * slots + slot; }
 };

@@ -81,9 +81,8 @@ struct image_input {
       work.images.columns = memory.take<std::uint8_t>(tiles * tile_images::column_bytes(D, wanted.extra_rows));
     work.extra = wanted.extra_rows;
     work.images.nonfinite = memory.take<std::uint32_t>(tiles * 4);
-    const std::int64_t factors = folds_token_scales<Recipe> ? tiles * tile_tokens : tiles;
-    work.scale = memory.take<float>(factors);
-    if (folds_token_scales<Recipe> && wanted.fold) work.fold = memory.take<float>(factors);
+    work.scale = memory.take<float>(tiles * scales_per_tile<Recipe>);
+    if (folds_token_scales<Recipe> && wanted.fold) work.fold = memory.take<float>(tiles * tile_tokens);
   }
   image_operand operand() const { return {work.images, work.at.docs.slots(tile_tokens), work.scale, work.fold}; }
 };

@@ -33,7 +33,7 @@ struct quantise_kernel {
   quantized made;                ///< where payload and scales are kept row by row; each pointer may be null
   tile_images images;            ///< each pointer may be null
   int extra = 0;                 ///< rows of ones below a column image's channels: 0 or ones_rows
-  /// The scales as floats. token: [heads][slots][128], 1 for absent tokens; tile: [heads][slots]. May be null.
+  /// The scales as floats, [heads][slots][scales_per_tile]; 1 for absent tokens. May be null.
   float* scale = nullptr;
   /// token: fold_exponent of every token, fold_of_zero for absent ones, [heads][slots][128]. May be null.
   float* fold = nullptr;
@@ -191,8 +191,8 @@ struct quantise_kernel {
   OCTAVO_DEVICE static void share_amax(const share_type& share, std::uint32_t (&amax)[share_type::tokens]) {
     if constexpr (per_token) {
       OCTAVO_UNROLL
-      for (int lanes = 1; lanes < share_type::row_lanes; lanes *= 2) OCTAVO_UNROLL
-      for (std::uint32_t& of_row : amax) of_row = detail::larger(of_row, ptx::shuffle_xor(of_row, lanes));
+      for (int lanes = 1; lanes < share_type::row_lanes; lanes *= 2)
+        for (std::uint32_t& of_row : amax) of_row = detail::larger(of_row, ptx::shuffle_xor(of_row, lanes));
     } else {
       std::uint32_t all = 0;
       OCTAVO_UNROLL
@@ -239,8 +239,11 @@ struct quantise_kernel {
     const bool absent = token >= here.tokens;
     if (!given && made.rowwise_scale != nullptr && !absent)
       static_cast<std::uint8_t*>(made.rowwise_scale)[scale_index(here, token)] = found.scale.bits;
-    const std::int64_t index = per_token ? std::int64_t{here.index} * tile_tokens + token : here.index;
-    if (scale != nullptr) scale[index] = absent ? 1.0f : static_cast<float>(found.scale);
+    const std::int64_t index = std::int64_t{here.index} * scales_per_tile<Recipe> + token;
+    if (scale != nullptr) {
+      const float value = absent ? 1.0f : static_cast<float>(found.scale);
+      for (int copy = 0; copy < (per_token ? 1 : scales_per_tile<Recipe>); ++copy) scale[index + copy] = value;
+    }
     if constexpr (per_token) {
       const int exponent = found.scale.exponent();
       const bool of_zero = absent || (exponent == 0 && found.zero);

@@ -132,8 +132,8 @@ class tile_numbers {
   /// Between one look at all numbers and the next.
   OCTAVO_DEVICE void look_again() {
     OCTAVO_UNROLL
-    for (auto& words : words_) OCTAVO_UNROLL
-    for (std::uint32_t& word : words) ptx::keep_as_is(word);
+    for (auto& words : words_)
+      for (std::uint32_t& word : words) ptx::keep_as_is(word);
   }
 
  private:

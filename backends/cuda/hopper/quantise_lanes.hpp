@@ -100,25 +100,25 @@ OCTAVO_DEVICE void store_columns(const tile_share<D>& share, const payload_share
   constexpr int groups = tile_share<D>::groups, words = tile_share<D>::words, channels = tile_share<D>::channels;
   std::uint32_t column[words][channels];
   OCTAVO_UNROLL
-  for (int c = 0; c < channels; c += 4) OCTAVO_UNROLL
-  for (int a = 0; a < words; ++a) {
-    const auto in_slot = [&](int slot) {
-      const int token = token_of_slot<order>(slot);  // 0, 1, 8 or 9
-      return payload[4 * a + token % 2 + token / 8 * 2][c / 4];
-    };
-    std::uint32_t quad[4];
-    transpose_bytes(in_slot(0), in_slot(1), in_slot(2), in_slot(3), quad);
-    OCTAVO_UNROLL
-    for (int i = 0; i < 4; ++i) column[a][c + i] = quad[i];
-  }
+  for (int c = 0; c < channels; c += 4)
+    for (int a = 0; a < words; ++a) {
+      const auto in_slot = [&](int slot) {
+        const int token = token_of_slot<order>(slot);  // 0, 1, 8 or 9
+        return payload[4 * a + token % 2 + token / 8 * 2][c / 4];
+      };
+      std::uint32_t quad[4];
+      transpose_bytes(in_slot(0), in_slot(1), in_slot(2), in_slot(3), quad);
+      OCTAVO_UNROLL
+      for (int i = 0; i < 4; ++i) column[a][c + i] = quad[i];
+    }
   // For every bit of a group's number. Then column[a][i + g] is word groups * a + g of channel i + share.group, for the
   // multiples i of the number of groups.
   OCTAVO_UNROLL
-  for (int bit = 1; bit < groups; bit *= 2) OCTAVO_UNROLL
-  for (int a = 0; a < words; ++a) OCTAVO_UNROLL
-  for (int c = 0; c < channels; ++c)
-    if ((c & bit) == 0)
-      transpose_between_lanes(column[a][c], column[a][c + bit], bit * share.row_lanes, (share.group & bit) != 0);
+  for (int bit = 1; bit < groups; bit *= 2)
+    for (int a = 0; a < words; ++a)
+      for (int c = 0; c < channels; ++c)
+        if ((c & bit) == 0)
+          transpose_between_lanes(column[a][c], column[a][c + bit], bit * share.row_lanes, (share.group & bit) != 0);
   OCTAVO_UNROLL
   for (int i = 0; i < channels; i += groups) {
     const auto word = [&](int v) { return column[v / groups][i + v % groups]; };

@@ -25,7 +25,7 @@ struct row_loop {
 
   struct stage {
     std::uint8_t k[tile_tokens * D], v[tile_tokens * D], k_columns[with_k_columns ? tile_tokens * D : 16];
-    float k_scale[folds ? tile_tokens : 4], v_scale[folds ? tile_tokens : 4];
+    float k_scale[scales_per_tile<Recipe>], v_scale[scales_per_tile<Recipe>];
     std::uint32_t nonfinite[4];
   };
   struct shared {
@@ -86,18 +86,16 @@ struct row_loop {
       const std::int64_t from = kv_tile + t;
       place.wait_empty(memory.tiles);
       ptx::shared_barrier& full = memory.tiles.full[place.stage];
-      full.arrive_expecting(sizeof to.k + sizeof to.v + sizeof to.nonfinite +
-                            (with_k_columns ? sizeof to.k_columns : 0) +
-                            (folds ? sizeof to.k_scale + sizeof to.v_scale : 0));
+      full.arrive_expecting(sizeof to.k + sizeof to.v + sizeof to.nonfinite + sizeof to.k_scale + sizeof to.v_scale +
+                            (with_k_columns ? sizeof to.k_columns : 0));
       ptx::bulk_load(to.k, d.k.images.rows + from * sizeof to.k, sizeof to.k, full);
       ptx::bulk_load(to.v, d.v.images.rows + from * sizeof to.v, sizeof to.v, full);
       ptx::bulk_load(to.nonfinite, d.v.images.nonfinite + from * 4, sizeof to.nonfinite, full);
       if constexpr (with_k_columns)
         ptx::bulk_load(to.k_columns, d.k.images.columns + from * sizeof to.k_columns, sizeof to.k_columns, full);
-      if constexpr (folds) {
-        ptx::bulk_load(to.k_scale, d.k.scale + from * tile_tokens, sizeof to.k_scale, full);
-        ptx::bulk_load(to.v_scale, d.v.scale + from * tile_tokens, sizeof to.v_scale, full);
-      }
+      constexpr int factors = scales_per_tile<Recipe>;
+      ptx::bulk_load(to.k_scale, d.k.scale + from * factors, sizeof to.k_scale, full);
+      ptx::bulk_load(to.v_scale, d.v.scale + from * factors, sizeof to.v_scale, full);
     }
   }
 
@@ -130,10 +128,10 @@ struct row_loop {
       return forward().statistic(at.document, at.h_q, tile.first + in_tile(half));
     }
     OCTAVO_DEVICE float scale_of(const image_operand& x, int half) const {
-      return folds ? x.scale[q_tile * tile_tokens + in_tile(half)] : x.scale[q_tile];
+      return x.scale[q_tile * scales_per_tile<Recipe> + (folds ? in_tile(half) : 0)];
     }
-    /// The scale of a key tile; 1 for `token`, whose scales stand in the stage.
-    OCTAVO_DEVICE float tile_scale(const image_operand& x, int t) const { return folds ? 1.0f : x.scale[kv_tile + t]; }
+    /// The scale of a stage's K or V; 1 for `token`, which multiplies by each key's own.
+    OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
     OCTAVO_DEVICE void start_scores(const stage& from, float (&s)[tile_tokens / 2]) const {
       start_product<D>(s, ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens),
@@ -153,7 +151,8 @@ struct row_loop {
     /// Where V or dO hold a NaN, dP must not reach pairs without weight.
     OCTAVO_DEVICE void drop_unweighted(const stage& from, const float (&weight)[tile_tokens / 2],
                                        float (&dp)[tile_tokens / 2]) const {
-      if ((rows_nonfinite | any_bit(from.nonfinite)) == 0) return;
+      if ((rows_nonfinite | any_bit(from.nonfinite)) == 0) [[likely]]
+        return;
       OCTAVO_UNROLL
       for (int i = 0; i < tile_tokens / 2; ++i)
         if (weight[i] == 0) dp[i] = 0;

@@ -93,7 +93,7 @@ struct row_terms_kernel {
     };
     read(o, y);
     if (Delta::reuses_forward_p || !dout_given) {
-      const float scale = folds_token_scales<Recipe> ? dout.scale[tile * tile_tokens + row] : dout.scale[tile];
+      const float scale = dout.scale[tile * scales_per_tile<Recipe> + (folds_token_scales<Recipe> ? row : 0)];
       const std::uint8_t* image = dout.images.rows + tile * tile_images::row_bytes(D);
       for (int c = 0; c < channels; ++c) x[c] = e4m3::decode(image[row_image_at(row, lane * channels + c)]) * scale;
     } else {

@@ -20,7 +20,8 @@ OCTAVO_DEVICE void finish_scores(float (&s)[R], float (&factor)[2], const float*
     OCTAVO_UNROLL
     for (int i = 0; i < R; ++i) s[i] *= key_scale[column(i, quad_lane)];
   }
-  if (map.softcap == 0) return;
+  if (map.softcap == 0) [[likely]]
+    return;
   OCTAVO_UNROLL
   for (int i = 0; i < R; ++i) s[i] = map.capped(s[i] * factor[row_half(i)]);
   factor[0] = factor[1] = 1;

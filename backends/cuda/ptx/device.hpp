@@ -55,6 +55,8 @@ OCTAVO_DEVICE void arrive_named(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// x of lane 0, which the compiler then knows to be the same in the whole warp.
+OCTAVO_DEVICE int uniform(int x) { return __shfl_sync(0xffffffffu, x, 0); }
 OCTAVO_DEVICE float shuffle_xor(float x, int lanes) { return __shfl_xor_sync(0xffffffffu, x, lanes); }
 OCTAVO_DEVICE std::uint32_t shuffle_xor(std::uint32_t x, int lanes) { return __shfl_xor_sync(0xffffffffu, x, lanes); }
 /// The largest x of the warp, to all its lanes.

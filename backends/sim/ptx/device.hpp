@@ -48,6 +48,8 @@ inline void arrive_named(int id, int threads, const sim::site where = sim::site:
   sim::meet(sim::collective_kind::arrive_named, id, threads, {}, where);
 }
 
+/// The caller's x is the same in all lanes already.
+inline int uniform(int x) { return x; }
 inline std::uint32_t shuffle_xor(std::uint32_t x, int lanes, const sim::site where = sim::site::current()) {
   return sim::meet(sim::collective_kind::shuffle, 0, 0, {.values = {x}, .argument = lanes}, where);
 }

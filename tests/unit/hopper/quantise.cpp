@@ -246,7 +246,8 @@ class case_of_kernel {
       }
     }
     if constexpr (!kernel::per_token)
-      wrong += !same(scale[static_cast<std::size_t>(index)], token_scale<Recipe>(plane, t.first));
+      for (int copy = 0; copy < 4; ++copy)
+        wrong += !same(scale[static_cast<std::size_t>(index * 4 + copy)], token_scale<Recipe>(plane, t.first));
     CHECK(wrong == 0);
   }
   /// That what belongs to a tile is right and all else as it was.
@@ -268,7 +269,7 @@ class case_of_kernel {
     CHECK(untouched(rows, aligned(rows), hopper::tile_images::row_bytes(D)) == 0);
     CHECK(untouched(columns, aligned(columns), hopper::tile_images::column_bytes(D, s.extra)) == 0);
     CHECK(untouched(nonfinite, nonfinite.data(), 4) == 0);
-    CHECK(untouched(scale, scale.data(), kernel::per_token ? 128 : 1) == 0);
+    CHECK(untouched(scale, scale.data(), hopper::scales_per_tile<Recipe>) == 0);
     if constexpr (kernel::per_token)
       CHECK(untouched(fold, fold.data(), 128) == 0);
     else
