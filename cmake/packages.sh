@@ -26,11 +26,12 @@ octavo_has_header() {
   return 1
 }
 
-# Optional ones that are missing: fuzzers, Kokkos, a compiler cache. Without them parts are left out, and said to be.
+# Optional ones that are missing: fuzzers, Kokkos, the simulators' fibers, a compiler cache. Without them parts are left out, and said to be.
 octavo_missing_options() {
   command -v ccache >/dev/null || echo ccache
   command -v clang++-19 >/dev/null || echo clang-19
   [[ -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-$(uname -m).a ]] || echo libclang-rt-19-dev
+  octavo_has_header boost/context/fiber.hpp || echo libboost-context-dev
   octavo_has_header trilinos/Kokkos_Core.hpp || octavo_has_header Kokkos_Core.hpp || echo libtrilinos-kokkos-dev
 }
 

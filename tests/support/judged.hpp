@@ -44,7 +44,7 @@ inline results as_accurate_as_r8(const candidate& on, const test_case& c, const 
   double largest_score = 0;
   for (const float lse : truth.lse)
     if (std::isfinite(lse)) largest_score = std::max(largest_score, std::fabs(double{lse}));
-  const double cut = truncates(on, c.p) ? truncation_of_scores(c.p, largest_score) : 0;
+  const double cut = truncates(on, c.p) ? truncation_of_weights(c.p, largest_score) : 0;
   const auto check = [&](const char* name, floats results::* field, const floats& other_factor) {
     CAPTURE(name);
     if (norm(truth.*field) <= 1e-6 * norm(c.dout) * norm(c.v) * norm(other_factor))

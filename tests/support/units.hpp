@@ -16,10 +16,11 @@ inline bool truncates(const octavo::backend_entry& backend, const octavo::engine
          (p.d_qk == 64 || p.d_qk == 128);
 }
 
-/// How far such a unit may move a score: it keeps 13 bits below the leading one of the largest product or sum, and cuts
-/// once per 32 channels. (largest: of the scores' magnitudes, in natural units, as the score then is.)
-inline double truncation_of_scores(const octavo::problem& p, double largest) {
-  return std::ldexp(static_cast<double>(p.d_qk) / 32 * largest, -13);
+/// How far such a unit may move a weight of the softmax, relative to it. The unit keeps 13 bits below the leading one of
+/// the largest product or sum and cuts once per 32 channels; what that does to a score it does to the weight's numerator
+/// and to the row's sum. (largest: of the scores' magnitudes, in natural units.)
+inline double truncation_of_weights(const octavo::problem& p, double largest) {
+  return 2 * std::ldexp(static_cast<double>(p.d_qk) / 32 * largest, -13);
 }
 
 }  // namespace octavo_tests

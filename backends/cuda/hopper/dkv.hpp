@@ -23,6 +23,8 @@ struct dkv_kernel {
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;
   static constexpr bool folds = folds_token_scales<Recipe>;
+  /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64: about 50 words that are needed once
+  /// per step, or only where a mask or a softcap is, are kept in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : 2;
   static constexpr int step = 64;            ///< queries of a fragment
@@ -298,17 +300,18 @@ struct dkv_kernel {
     OCTAVO_DEVICE void make_ds(float (&p)[elements], float (&dp)[elements], const stage& from, int first,
                                float do_scale) const {
       const auto at_query = [&](const float* x, int i) { return x[first + column(i, place.quad_lane)]; };
-      if ((v_nonfinite | any_bit(from.nonfinite)) != 0) [[unlikely]] {
-        OCTAVO_UNROLL
-        for (int i = 0; i < elements; ++i)
-          if (p[i] == 0) dp[i] = 0;
-      }
       const float of_tile = do_scale * v_scale[0];
       OCTAVO_UNROLL
       for (int i = 0; i < elements; ++i) {
         const float of_query = folds ? at_query(from.do_scale, i) : of_tile;
         if constexpr (folds) dp[i] *= v_scale[row_half(i)];
         dp[i] = p[i] * (fmaf(dp[i], of_query, -at_query(from.terms.shift, i)) - at_query(from.terms.delta, i));
+      }
+      // A pair without weight has no gradient, whatever dP and delta are.
+      if ((v_nonfinite | any_bit(from.nonfinite) | any_bit(from.terms.nonfinite)) != 0) [[unlikely]] {
+        OCTAVO_UNROLL
+        for (int i = 0; i < elements; ++i)
+          if (p[i] == 0) dp[i] = 0;
       }
       if (map.softcap != 0) [[unlikely]] {
         OCTAVO_UNROLL

@@ -28,6 +28,8 @@ struct forward_kernel {
   static constexpr int extra_rows = sums_by_product ? ones_rows : 0, value_rows = D + extra_rows;
   /// V's rows in the first of the two products with it: registers hold one beside the scores and O.
   static constexpr int first_rows = D > 64 ? 64 : value_rows, rest_rows = value_rows - first_rows;
+  /// 240 registers for each reader, 24 for the writer: at d 128 a few words are kept in local memory, those of the
+  /// writer's addresses and of what the readers need once per tile.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 6 : 4;
 

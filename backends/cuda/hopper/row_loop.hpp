@@ -20,6 +20,8 @@ struct row_loop_data {
 template <class Recipe, int D, bool with_k_columns>
 struct row_loop {
   static constexpr bool folds = folds_token_scales<Recipe>;
+  /// dQ at d 128 holds S, dP and dQ, 192 of a reader's 240 registers: what is needed once per tile (`token`: factors of
+  /// rows) is partly kept in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : with_k_columns ? 3 : 4;
 

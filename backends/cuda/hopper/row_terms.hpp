@@ -18,6 +18,7 @@ namespace backends::hopper {
 
 struct row_term_tile {
   float exponent[tile_tokens], shift[tile_tokens], delta[tile_tokens], weight[tile_tokens];
+  std::uint32_t nonfinite[4];  ///< not 0 where a row's delta is no number
 };
 
 /// Makes the tiles above from the sums of the matched delta or from O, and what the generic sink gradient reads.
@@ -46,6 +47,8 @@ struct row_terms_kernel {
     const head_of_document at = d.head(tile.document, h);
     row_term_tile& to = terms[h * slots + slot];
     const int lane = ptx::thread_index() % lanes;
+    if (ptx::thread_index() < 4) to.nonfinite[ptx::thread_index()] = 0;
+    ptx::sync_block();
     for (int row = ptx::thread_index() / lanes; row < tile_tokens; row += threads / lanes) {
       const bool exists = row < tile.tokens;
       const std::int64_t index = exists ? d.statistic(tile.document, h, tile.first + row) : 0;
@@ -67,6 +70,7 @@ struct row_terms_kernel {
       to.exponent[row] = sum == 0 ? detail::float_infinity() : Delta::reuses_forward_p ? m : m + std::log2(sum);
       to.shift[row] = c;
       to.delta[row] = delta;
+      if (c + delta != c + delta) ptx::atomic_or(&to.nonfinite[row / 32], 1u << row % 32);
       to.weight[row] = weight * (1.0f / p_scale<typename Recipe::element>);
     }
   }
