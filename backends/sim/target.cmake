@@ -6,7 +6,7 @@ if(TARGET octavo::sim)
   return()
 endif()
 
-find_package(Boost 1.65 QUIET COMPONENTS context)
+find_package(Boost 1.65 CONFIG QUIET COMPONENTS context)
 if(NOT TARGET Boost::context)
   set(octavo_sim_UNAVAILABLE "no Boost.Context was found (libboost-context-dev, or set Boost_ROOT)")
   return()
