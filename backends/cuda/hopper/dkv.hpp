@@ -23,8 +23,8 @@ struct dkv_kernel {
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;
   static constexpr bool folds = folds_token_scales<Recipe>;
-  /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64: about 50 words that are needed once
-  /// per step, or only where a mask or a softcap is, are kept in local memory.
+  /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64. `token` with the consistent delta,
+  /// which needs most beside them, keeps some ten words of factors in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : 2;
   static constexpr int step = 64;            ///< queries of a fragment
@@ -387,13 +387,12 @@ struct dkv_kernel {
       write(kernel.dv, dv, 1.0f);
     }
     OCTAVO_DEVICE void write(const tensor& to, const float (&x)[D / 2], float scale) const {
-      const pair_writer write(to);
       const std::int64_t first =
-          element_offset(to, kernel.data.forward.kv_docs, tile.document, tile.first, at.h_kv) + 2 * place.quad_lane;
-      OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; i += 2)
-        if (in_tile(row_half(i)) < tile.tokens)
-          write(first + in_tile(row_half(i)) * to.stride_s + i / 4 * 8, x[i] * scale, x[i + 1] * scale);
+          element_offset(to, kernel.data.forward.kv_docs, tile.document, tile.first + in_tile(0), at.h_kv) +
+          2 * place.quad_lane;
+      const bool exists[2] = {in_tile(0) < tile.tokens, in_tile(1) < tile.tokens};
+      const fragment_writer<D / 2> writer(to, first, exists);
+      writer.write([&](int i) { return x[i] * scale; });
     }
   };
 };

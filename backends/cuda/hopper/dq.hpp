@@ -18,13 +18,14 @@ template <class Recipe, class Delta, int D>
 struct dq_kernel {
   static constexpr const char* name = "hopper dQ";
   using G = typename Recipe::gradient_element;
-  using loop = row_loop<Recipe, D, true>;
+  /// consistent with `token`: P takes in the scales of V as it did in the forward.
+  static constexpr bool with_v_fold = folds_token_scales<Recipe> && Delta::reuses_forward_p;
+  using loop = row_loop<Recipe, D, true, with_v_fold>;
   static constexpr int threads = loop::threads, shared_bytes = loop::shared_bytes, blocks_per_sm = loop::blocks_per_sm;
   static constexpr int columns = tile_tokens / 2;  ///< elements of a thread in S
   static constexpr bool folds = loop::folds;
 
   row_loop_data<Recipe> data;
-  const float* v_fold = nullptr;
   const row_term_tile* terms = nullptr;  ///< [h_q][slots]
   tensor dq;
   const float* key_shift = nullptr;  ///< u [b, h_kv, d] where keys are centred and rows may keep a sum
@@ -94,7 +95,7 @@ struct dq_kernel {
       float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
       finish_scores<folds>(s, factor, tile.stage.k_scale, this->map, this->place.quad_lane);
       if (this->map.softcap == 0) [[likely]] {
-        probabilities_of(s, 0, factor, tile.t);
+        probabilities_of(s, 0, factor, tile.stage);
         if (!this->mine.whole.holds(tile.t)) [[unlikely]]
           forbid(s, 0.0f, this->keys, tile.t * tile_tokens, this->place.quad_lane);
       }
@@ -102,17 +103,15 @@ struct dq_kernel {
     }
     /// Elements [first, first + N) of the fragment.
     template <int N>
-    OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[2], int t) const {
+    OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[2],
+                                        const loop_stage& from) const {
       probabilities<Recipe, Delta>(
           x, [&](int i) { return factor[row_half(first + i)]; }, [&](int i) { return exponent[row_half(first + i)]; },
-          [&](int i) { return weight[row_half(first + i)]; }, [&](int i) { return fold(first + i, t); });
+          [&](int i) { return weight[row_half(first + i)]; }, [&](int i) { return fold(first + i, from); });
     }
-    /// consistent with `token`: log2 of the scale of V that the forward folded into P.
-    OCTAVO_DEVICE float fold(int i, int t) const {
-      if constexpr (folds && Delta::reuses_forward_p)
-        return this->kernel.v_fold[(this->kv_tile + t) * tile_tokens + column(i, this->place.quad_lane)];
-      else
-        return 0;
+    /// log2 of the scale of V that the forward folded into P.
+    OCTAVO_DEVICE float fold(int i, const loop_stage& from) const {
+      return with_v_fold ? from.v_fold[column(i, this->place.quad_lane)] : 0.0f;
     }
 
     /// dS in the place of dP.
@@ -138,7 +137,7 @@ struct dq_kernel {
       OCTAVO_UNROLL
       for (int first = 0; first < columns; first += 4) {
         float p[4] = {s[first], s[first + 1], s[first + 2], s[first + 3]}, ds[4];
-        probabilities_of(p, first, factor, tile.t);
+        probabilities_of(p, first, factor, tile.stage);
         OCTAVO_UNROLL
         for (int e = 0; e < 4; ++e) {
           const int i = first + e;
@@ -197,22 +196,17 @@ struct dq_kernel {
         u += (this->tile.document * d.problem.h_kv + this->at.h_kv) * D;
       else
         u = nullptr;
-      const tensor& to = this->kernel.dq;
-      const pair_writer write(to);
-      const std::int64_t first =
-          element_offset(to, d.q_docs, this->tile.document, this->tile.first, this->at.h_q) + 2 * this->place.quad_lane;
-      OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; i += 2) {
-        const int half = row_half(i);
-        if (!this->exists(half)) continue;
-        float a = dq[i] * d.scale, b = dq[i + 1] * d.scale;
-        if (u != nullptr) {
-          const int c = column(i, this->place.quad_lane);
-          a += d.scale * u[c] * sum[half];
-          b += d.scale * u[c + 1] * sum[half];
-        }
-        write(first + this->in_tile(half) * to.stride_s + i / 4 * 8, a, b);
+      if (u != nullptr) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < D / 2; ++i) dq[i] = fmaf(u[column(i, this->place.quad_lane)], sum[row_half(i)], dq[i]);
       }
+      const tensor& to = this->kernel.dq;
+      const std::int64_t first =
+          element_offset(to, d.q_docs, this->tile.document, this->tile.first + this->in_tile(0), this->at.h_q) +
+          2 * this->place.quad_lane;
+      const bool exists[2] = {this->exists(0), this->exists(1)};
+      const fragment_writer<D / 2> writer(to, first, exists);
+      writer.write([&](int i) { return dq[i] * d.scale; });
     }
   };
 };

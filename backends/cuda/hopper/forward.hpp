@@ -28,8 +28,6 @@ struct forward_kernel {
   static constexpr int extra_rows = sums_by_product ? ones_rows : 0, value_rows = D + extra_rows;
   /// V's rows in the first of the two products with it: registers hold one beside the scores and O.
   static constexpr int first_rows = D > 64 ? 64 : value_rows, rest_rows = value_rows - first_rows;
-  /// 240 registers for each reader, 24 for the writer: at d 128 a few words are kept in local memory, those of the
-  /// writer's addresses and of what the readers need once per tile.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 6 : 4;
 
@@ -305,10 +303,7 @@ struct forward_kernel {
     }
     /// 1 / sv of the key of element i; 1 where it is not folded.
     OCTAVO_DEVICE float unfold(const stage& from, int i) const {
-      if constexpr (!folds) return 1;
-      // 2^-e by the bits: a large number of the last place 1 has e in its lowest ones.
-      const std::uint32_t e = detail::bit_cast<std::uint32_t>(fold(from, i) + 0x1.8p23f);
-      return detail::bit_cast<float>((std::uint32_t{detail::float_bias} - e) << detail::float_mantissa_bits);
+      return folds ? negative_power_of_two(fold(from, i)) : 1.0f;
     }
 
     /// Adds a product over rows [first, first + 2 R) of V's image: channels, then ones.
@@ -343,17 +338,35 @@ struct forward_kernel {
         if (to.l != nullptr) to.l[row] = sum;
       }
       drop_poisoned();
-      const pair_writer write(to.o);
-      const std::int64_t o_first =
-          element_offset(to.o, d.q_docs, tile.document, tile.first, at.h_q) + 2 * place.quad_lane;
+      const bool exists[2] = {first_row + place.row < tile.tokens, first_row + place.row + 8 < tile.tokens};
+      OCTAVO_UNROLL
+      for (int i = 0; i < D / 2; ++i) o[i] *= reciprocal[row_half(i)];
+      const fragment_writer<D / 2> write_o(to.o, first_element(to.o), exists);
+      write_o.write([&](int i) { return o[i]; });
+      if (!d.problem.o_residual) [[likely]]
+        return;
+      leave_residual(to.o.type);
+      const fragment_writer<D / 2> write_residual(to.o_residual, first_element(to.o_residual), exists);
+      write_residual.write([&](int i) { return o[i]; });
+    }
+    /// What the rounding of O left.
+    OCTAVO_DEVICE void leave_residual(dtype type) {
       OCTAVO_UNROLL
       for (int i = 0; i < D / 2; i += 2) {
-        const int in_tile = first_row + place.row + 8 * row_half(i);
-        if (in_tile >= tile.tokens) continue;
-        write(o_first + in_tile * to.o.stride_s + i / 4 * 8, o[i] * reciprocal[row_half(i)],
-              o[i + 1] * reciprocal[row_half(i)]);
+        float a = o[i], b = o[i + 1];  // in f32 nothing is left
+        if (type == dtype::bf16) {
+          const std::uint32_t word = ptx::pack_bf16(a, b);
+          a = detail::bit_cast<float>(word << 16), b = detail::bit_cast<float>(word & 0xffff0000u);
+        } else if (type == dtype::f16) {
+          ptx::unpack_f16(ptx::pack_f16(a, b), a, b);
+        }
+        o[i] -= a, o[i + 1] -= b;
       }
-      if (d.problem.o_residual) write_residual(reciprocal);
+    }
+    /// Where the thread's first row and column stand.
+    OCTAVO_DEVICE std::int64_t first_element(const tensor& t) const {
+      return element_offset(t, kernel.data.q_docs, tile.document, tile.first + first_row + place.row, at.h_q) +
+             2 * place.quad_lane;
     }
     /// Rows that a NaN of V reached; the whole group notes before any of it looks.
     OCTAVO_DEVICE void drop_poisoned() {
@@ -363,21 +376,6 @@ struct forward_kernel {
       for (int i = 0; i < D / 2; ++i)
         if (memory.poisoned.holds(first_row + place.row + 8 * row_half(i), column(i, place.quad_lane)))
           o[i] = detail::float_nan();
-    }
-    OCTAVO_DEVICE void write_residual(const float (&reciprocal)[2]) const {
-      const pass_data<Recipe>& d = kernel.data;
-      const forward_outputs& to = kernel.out;
-      const pair_writer write(to.o_residual);
-      const std::int64_t first =
-          element_offset(to.o_residual, d.q_docs, tile.document, tile.first, at.h_q) + 2 * place.quad_lane;
-      OCTAVO_UNROLL
-      for (int i = 0; i < D / 2; i += 2) {
-        const int in_tile = first_row + place.row + 8 * row_half(i);
-        if (in_tile >= tile.tokens) continue;
-        const float a = o[i] * reciprocal[row_half(i)], b = o[i + 1] * reciprocal[row_half(i)];
-        write(first + in_tile * to.o_residual.stride_s + i / 4 * 8, a - round_to(to.o.type, a),
-              b - round_to(to.o.type, b));
-      }
     }
   };
 };

@@ -115,8 +115,5 @@ struct functions {
   static OCTAVO_DEVICE float tanh(float x) { return tanhf(x); }
 };
 
-/// A power of two from its exponent, -126 to 127.
-OCTAVO_DEVICE float power_of_two(int exponent) { return exp2i(exponent); }
-
 }  // namespace backends::hopper
 OCTAVO_END_NAMESPACE

@@ -26,12 +26,16 @@ struct poisoned_results {
   template <int steps>
   OCTAVO_DEVICE void note(const std::uint32_t (&weights)[steps][4], int row, int quad_lane, const std::uint8_t* columns,
                           int rows, int first, const std::uint32_t* nonfinite) {
+    std::uint64_t reached = 0;  // bit i: element i gives a weight to such a token
     OCTAVO_UNROLL
     for (int i = 0; i < 16 * steps; ++i) {
       const int token = first + column(i, quad_lane);
-      if ((nonfinite[token / 32] >> token % 32 & 1) == 0 || (packed_byte(weights, i) & 0x7f) == 0) continue;
-      note_token(row + 8 * row_half(i), token, columns, rows);
+      const bool weighted = (nonfinite[token / 32] >> token % 32 & 1) != 0 && (packed_byte(weights, i) & 0x7f) != 0;
+      reached |= std::uint64_t{weighted} << i;
     }
+    OCTAVO_NO_UNROLL
+    for (int i = 0; i < 16 * steps; ++i)
+      if ((reached >> i & 1) != 0) note_token(row + 8 * row_half(i), first + column(i, quad_lane), columns, rows);
   }
   OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }
 

@@ -210,8 +210,7 @@ struct backward_pass {
     }
     on.run(make_terms);
     on.run(dkv_kernel<R, Delta, D>{d.backward, d.q, d.k, d.v, d.dout, terms, out.dk, out.dv});
-    on.run(dq_kernel<R, Delta, D>{d, qkv.v.work.fold, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr,
-                                  out.row_sum, out.l1});
+    on.run(dq_kernel<R, Delta, D>{d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr, out.row_sum, out.l1});
     if (p.sink) on.run_rows(sink_gradient_kernel<B, R>{d.backward, out.dsink});
     return on.status();
   }

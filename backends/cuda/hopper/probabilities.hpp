@@ -33,7 +33,7 @@ OCTAVO_DEVICE void probabilities(float (&x)[R], Factor factor, Exponent exponent
       for (int e = 0; e < 4; ++e) {
         if constexpr (folds) {
           const float exponent_of_v = fold(i + e), folded = exponent_of_v == fold_of_zero ? x[i + e] : rounded[e];
-          x[i + e] = weighted(folded, power_of_two(-static_cast<int>(exponent_of_v))) * weight(i + e);
+          x[i + e] = folded * negative_power_of_two(exponent_of_v) * weight(i + e);
         } else {
           x[i + e] = rounded[e] * weight(i + e);
         }

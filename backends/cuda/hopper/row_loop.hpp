@@ -17,17 +17,16 @@ struct row_loop_data {
   image_operand q, k, v, dout;
 };
 
-template <class Recipe, int D, bool with_k_columns>
+template <class Recipe, int D, bool with_k_columns, bool with_v_fold = false>
 struct row_loop {
   static constexpr bool folds = folds_token_scales<Recipe>;
-  /// dQ at d 128 holds S, dP and dQ, 192 of a reader's 240 registers: what is needed once per tile (`token`: factors of
-  /// rows) is partly kept in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : with_k_columns ? 3 : 4;
 
   struct stage {
     std::uint8_t k[tile_tokens * D], v[tile_tokens * D], k_columns[with_k_columns ? tile_tokens * D : 16];
     float k_scale[scales_per_tile<Recipe>], v_scale[scales_per_tile<Recipe>];
+    float v_fold[with_v_fold ? tile_tokens : 4];
     std::uint32_t nonfinite[4];
   };
   struct shared {
@@ -89,7 +88,7 @@ struct row_loop {
       place.wait_empty(memory.tiles);
       ptx::shared_barrier& full = memory.tiles.full[place.stage];
       full.arrive_expecting(sizeof to.k + sizeof to.v + sizeof to.nonfinite + sizeof to.k_scale + sizeof to.v_scale +
-                            (with_k_columns ? sizeof to.k_columns : 0));
+                            (with_k_columns ? sizeof to.k_columns : 0) + (with_v_fold ? sizeof to.v_fold : 0));
       ptx::bulk_load(to.k, d.k.images.rows + from * sizeof to.k, sizeof to.k, full);
       ptx::bulk_load(to.v, d.v.images.rows + from * sizeof to.v, sizeof to.v, full);
       ptx::bulk_load(to.nonfinite, d.v.images.nonfinite + from * 4, sizeof to.nonfinite, full);
@@ -98,6 +97,7 @@ struct row_loop {
       constexpr int factors = scales_per_tile<Recipe>;
       ptx::bulk_load(to.k_scale, d.k.scale + from * factors, sizeof to.k_scale, full);
       ptx::bulk_load(to.v_scale, d.v.scale + from * factors, sizeof to.v_scale, full);
+      if constexpr (with_v_fold) ptx::bulk_load(to.v_fold, d.v.fold + from * tile_tokens, sizeof to.v_fold, full);
     }
   }
 

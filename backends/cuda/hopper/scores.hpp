@@ -35,6 +35,13 @@ OCTAVO_DEVICE void forbid(float (&x)[R], float value, const row_keys (&keys)[2],
     if (!keys[row_half(i)].allows(first_key + column(i, quad_lane))) x[i] = value;
 }
 
+/// 2^-e for a whole number e of at most 126 in magnitude, by its bits: added to a large number whose last place is 1, e
+/// stands in the lowest ones.
+OCTAVO_DEVICE float negative_power_of_two(float e) {
+  const std::uint32_t bits = detail::bit_cast<std::uint32_t>(e + 0x1.8p23f);
+  return detail::bit_cast<float>((std::uint32_t{detail::float_bias} - bits) << detail::float_mantissa_bits);
+}
+
 /// A power of two that brings amax to at most the largest number of E: 2^-exponent, and 2^exponent to undo it.
 struct power_of_two_scale {
   float up, down;

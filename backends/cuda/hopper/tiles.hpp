@@ -41,36 +41,55 @@ struct row_keys {
   OCTAVO_HD bool allows(int key) const { return key >= first && key < last; }
 };
 
-/// Stores two consecutive elements of a result, rounded to its type, where the tensor allows 4- and 8-byte stores.
-class pair_writer {
+/// Writes a fragment of 64 rows: x(i) is the value of element i. Executed once a block, from instructions that no loop has
+/// brought: what counts is how few they are.
+template <int R>
+class fragment_writer {
  public:
-  OCTAVO_DEVICE pair_writer(const tensor& to) : to_(to) {
-    const std::int64_t pair_bytes = to.type == dtype::f32 ? 8 : 4;
-    const std::int64_t odd = to.stride_b | to.stride_s | to.stride_h;
-    paired_ = reinterpret_cast<std::uintptr_t>(to.data) % pair_bytes == 0 && odd % 2 == 0;
+  /// rows: of the tensor's elements, where the thread's two rows begin (at the thread's first column), null where a row
+  /// does not exist.
+  OCTAVO_DEVICE fragment_writer(const tensor& to, std::int64_t first, const bool (&exists)[2])
+      : to_(to), exists_{exists[0], exists[1]} {
+    const std::int64_t bytes = bytes_of(to.type);
+    rows_[0] = static_cast<char*>(to.data) + first * bytes;
+    rows_[1] = rows_[0] + 8 * to.stride_s * bytes;
   }
-  OCTAVO_DEVICE void operator()(std::int64_t at, float a, float b) const {
-    if (!paired_) {
-      const float x[2] = {a, b};
-      write_elements(to_, at, 2, x);
-    } else if (to_.type == dtype::f32) {
-      float* to = static_cast<float*>(to_.data) + at;
-      struct alignas(8) two {
-        float a, b;
-      };
-      *reinterpret_cast<two*>(to) = {a, b};
-    } else {
-      const std::uint32_t low =
-          to_.type == dtype::bf16 ? octavo::bf16::nearest_even(a).bits : fp16::nearest_even(a).bits;
-      const std::uint32_t high =
-          to_.type == dtype::bf16 ? octavo::bf16::nearest_even(b).bits : fp16::nearest_even(b).bits;
-      *reinterpret_cast<std::uint32_t*>(static_cast<std::uint16_t*>(to_.data) + at) = low | high << 16;
+  template <class Value>
+  OCTAVO_DEVICE void write(Value x) const {
+    switch (to_.type) {
+      case dtype::bf16:
+        return write_pairs([&](int i) { return ptx::pack_bf16(x(i), x(i + 1)); });
+      case dtype::f16:
+        return write_pairs([&](int i) { return ptx::pack_f16(x(i), x(i + 1)); });
+      default:
+        OCTAVO_UNROLL
+        for (int i = 0; i < R; ++i)
+          if (exists_[row_half(i)]) reinterpret_cast<float*>(rows_[row_half(i)])[i / 4 * 8 + i % 2] = x(i);
     }
   }
 
  private:
-  tensor to_;
-  bool paired_;
+  template <class Pair>
+  OCTAVO_DEVICE void write_pairs(Pair pair) const {
+    const bool words =
+        (reinterpret_cast<std::uintptr_t>(rows_[0]) | reinterpret_cast<std::uintptr_t>(rows_[1])) % 4 == 0;
+    OCTAVO_UNROLL
+    for (int i = 0; i < R; i += 2) {
+      if (!exists_[row_half(i)]) continue;
+      char* const at = rows_[row_half(i)] + i / 4 * 16;
+      const std::uint32_t bits = pair(i);
+      if (words) {
+        *reinterpret_cast<std::uint32_t*>(at) = bits;
+      } else {
+        reinterpret_cast<std::uint16_t*>(at)[0] = static_cast<std::uint16_t>(bits);
+        reinterpret_cast<std::uint16_t*>(at)[1] = static_cast<std::uint16_t>(bits >> 16);
+      }
+    }
+  }
+
+  const tensor& to_;
+  bool exists_[2];
+  char* rows_[2];
 };
 
 }  // namespace backends::hopper

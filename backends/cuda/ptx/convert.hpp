@@ -68,6 +68,18 @@ OCTAVO_DEVICE void unpack_e4m3(std::uint32_t bytes, float (&x)[4]) {
       : "r"(bytes));
 }
 
+/// Two numbers rounded to a 16-bit type (nearest even), the first in the lower half.
+OCTAVO_DEVICE std::uint32_t pack_bf16(float a, float b) {
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(word) : "f"(a), "f"(b));
+  return word;
+}
+OCTAVO_DEVICE std::uint32_t pack_f16(float a, float b) {
+  std::uint32_t word;
+  asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(word) : "f"(a), "f"(b));
+  return word;
+}
+
 /// The two f16 numbers of a word.
 OCTAVO_DEVICE void unpack_f16(std::uint32_t word, float& low, float& high) {
   asm("{\n"

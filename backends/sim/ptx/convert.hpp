@@ -6,6 +6,7 @@
 #include <octavo/backends/sim/ptx/device.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
+#include <octavo/numeric/bf16.hpp>
 #include <octavo/numeric/e4m3.hpp>
 #include <octavo/numeric/e5m2.hpp>
 #include <octavo/numeric/fp16.hpp>
@@ -18,6 +19,12 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::ptx {
 
+inline std::uint32_t pack_bf16(float a, float b) {
+  return bf16::nearest_even(a).bits | std::uint32_t{bf16::nearest_even(b).bits} << 16;
+}
+inline std::uint32_t pack_f16(float a, float b) {
+  return fp16::nearest_even(a).bits | std::uint32_t{fp16::nearest_even(b).bits} << 16;
+}
 inline void unpack_f16(std::uint32_t word, float& low, float& high) {
   low = fp16::decode(static_cast<std::uint16_t>(word));
   high = fp16::decode(static_cast<std::uint16_t>(word >> 16));

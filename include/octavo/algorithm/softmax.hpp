@@ -90,17 +90,20 @@ struct score_map {
   float scale_log2;  ///< softmax_scale * log2(e)
   float softcap;     ///< 0: none
   float cap_log2;    ///< softcap * log2(e)
+  float per_cap;     ///< 1 / cap_log2; 0 without a softcap
 
-  OCTAVO_HD static score_map of(float scale, float softcap) { return {scale * log2_e, softcap, softcap * log2_e}; }
+  OCTAVO_HD static score_map of(float scale, float softcap) {
+    return {scale * log2_e, softcap, softcap * log2_e, softcap == 0 ? 0.0f : 1.0f / (softcap * log2_e)};
+  }
 
   /// s, before the mask. descale: the scales of the two tokens.
   OCTAVO_HD float score(float product, float q_scale, float k_scale) const {
     return product * (scale_log2 * q_scale * k_scale);
   }
-  OCTAVO_HD float capped(float s) const { return cap_log2 * B::tanh(s / cap_log2); }
+  OCTAVO_HD float capped(float s) const { return cap_log2 * B::tanh(s * per_cap); }
   /// d(capped score) / d(score), from the capped score.
   OCTAVO_HD float cap_derivative(float s) const {
-    const float t = s / cap_log2;
+    const float t = s * per_cap;
     return 1.0f - t * t;
   }
 };
