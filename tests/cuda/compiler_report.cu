@@ -25,4 +25,4 @@ void* kernels[] = {code<hopper::forward_kernel<Recipe, delta::matched, D>>(),
 
 extern void** const of_every_shape[];
 void** const of_every_shape[] = {kernels<recipe::tile, 64>, kernels<recipe::tile, 128>, kernels<recipe::token, 64>,
-                      kernels<recipe::token, 128>};
+                                 kernels<recipe::token, 128>};

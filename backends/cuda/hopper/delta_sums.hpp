@@ -36,6 +36,8 @@ struct delta_sums_kernel {
         if (this->kernel.given_shift != nullptr && this->exists(half))
           c[half] = this->kernel.given_shift[this->statistic(half)];
       }
+      const std::int64_t last_row = this->tile.first + this->first_row + (this->rows > 0 ? this->rows - 1 : 0);
+      const int last_beginning = row_keys::of(this->ranges, last_row).first;
       ring_place<loop::stages> at_stage;
       if (all.last > all.first) this->memory.queries.wait(0);
       for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
@@ -50,6 +52,7 @@ struct delta_sums_kernel {
         const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);
         float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
         finish_scores<loop::folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
+        round_large(s, factor, m);
         OCTAVO_UNROLL
         for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
         if (!whole) [[unlikely]]
@@ -60,8 +63,8 @@ struct delta_sums_kernel {
         this->drop_unweighted(from, s, dp);
         this->release(at_stage.stage);
         const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
-        if (this->kernel.given_shift == nullptr && !whole) find_shift(dp, dp_factor, t, c);
-        if (this->kernel.given_shift == nullptr && whole && t == all.first) find_shift(dp, dp_factor, t, c);
+        // Rows begin in order: once the last one has, there is no c left to find.
+        if (this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning) find_shift(dp, dp_factor, t, c);
         OCTAVO_UNROLL
         for (int i = 0; i < columns; ++i) {
           n[row_half(i)] += s[i];

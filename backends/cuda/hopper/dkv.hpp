@@ -233,8 +233,7 @@ struct dkv_kernel {
       make_ds(x, y, from, here.first, do_scale);
       pack_scaled<E>(x, p_packed, p_down);
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
-        memory.poisoned.note(p_packed, first_key + place.row, place.quad_lane, from.dout_columns, D, here.first,
-                             from.nonfinite);
+        memory.poisoned.note(p_packed, place, first_key, from.dout_columns, D, here.first, from.nonfinite);
       start_part(x, p_packed, from.dout_columns, here, 0);
       pack_scaled<G>(y, ds_packed, ds_down);  // while dV is under way
       const float p_factor[2] = {p_down[0] * do_scale, p_down[1] * do_scale};
@@ -282,7 +281,7 @@ struct dkv_kernel {
       const float of_tile = capped ? 1.0f : at_least_tiny(map.scale_log2 * q_scale * k_scale[0]);
       finish_scores(s, from, first, q_scale);
       probabilities<Recipe, Delta>(
-          s,
+          s, any_bit(from.terms.special) != 0,
           [&](int i) {
             if constexpr (!folds) return of_tile;
             return capped ? 1.0f : at_least_tiny(map.scale_log2 * at_query(from.q_scale, i));
@@ -378,7 +377,7 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void finish() {
       ptx::sync_named(place.group, ptx::group_threads);  // the whole group notes before any of it looks
-      if (memory.poisoned.any != 0) {
+      if (memory.poisoned.any[place.group - 1] != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < D / 2; ++i)
           if (memory.poisoned.holds(in_tile(row_half(i)), column(i, place.quad_lane))) dv[i] = detail::float_nan();

@@ -44,6 +44,7 @@ struct dq_kernel {
     float sum[2] = {0, 0}, magnitude[2] = {0, 0};
     float dq[D / 2] = {};
     float exponent[2], shift[2], delta[2], weight[2];  ///< of the two rows: see row_term_tile
+    std::uint32_t rare;  ///< not 0 where a row has a large M, or something that is not finite
 
     OCTAVO_DEVICE void run(tile_run all) {
       if (all.last == all.first) return finish();
@@ -80,11 +81,13 @@ struct dq_kernel {
 
     OCTAVO_DEVICE void load_terms() {
       const row_term_tile& terms = this->kernel.terms[this->q_tile];
+      rare = any_bit(terms.nonfinite) | any_bit(terms.special) | this->rows_nonfinite;
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int row = this->in_tile(half);
         exponent[half] = terms.exponent[row], shift[half] = terms.shift[row];
-        delta[half] = terms.delta[row], weight[half] = terms.weight[row];
+        delta[half] = terms.delta[row];
+        if constexpr (Delta::reuses_forward_p) weight[half] = terms.weight[row];
       }
     }
 
@@ -94,6 +97,7 @@ struct dq_kernel {
       const float k_scale = this->tile_scale(tile.stage.k_scale);
       float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
       finish_scores<folds>(s, factor, tile.stage.k_scale, this->map, this->place.quad_lane);
+      round_large(s, factor, exponent);
       if (this->map.softcap == 0) [[likely]] {
         probabilities_of(s, 0, factor, tile.stage);
         if (!this->mine.whole.holds(tile.t)) [[unlikely]]
@@ -106,8 +110,14 @@ struct dq_kernel {
     OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[2],
                                         const loop_stage& from) const {
       probabilities<Recipe, Delta>(
-          x, [&](int i) { return factor[row_half(first + i)]; }, [&](int i) { return exponent[row_half(first + i)]; },
-          [&](int i) { return weight[row_half(first + i)]; }, [&](int i) { return fold(first + i, from); });
+          x, false, [&](int i) { return factor[row_half(first + i)]; },
+          [&](int i) { return exponent[row_half(first + i)]; }, [&](int i) { return weight[row_half(first + i)]; },
+          [&](int i) { return fold(first + i, from); });
+      if (Delta::reuses_forward_p || rare == 0) [[likely]]
+        return;
+      const row_term_tile& terms = this->kernel.terms[this->q_tile];  // 1, or of a row with a large M
+      OCTAVO_UNROLL
+      for (int i = 0; i < N; ++i) x[i] *= terms.weight[this->in_tile(row_half(first + i))];
     }
     /// log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold(int i, const loop_stage& from) const {
@@ -125,9 +135,14 @@ struct dq_kernel {
       };
       this->finish_dp(tile.stage, dp);
       if (this->map.softcap == 0) [[likely]] {
-        this->drop_unweighted(tile.stage, s, dp);
-        OCTAVO_UNROLL
-        for (int i = 0; i < columns; ++i) dp[i] = gradient(s[i], dp[i], i);
+        if ((rare | any_bit(tile.stage.nonfinite)) == 0) [[likely]] {
+          OCTAVO_UNROLL
+          for (int i = 0; i < columns; ++i) dp[i] = gradient(s[i], dp[i], i);
+        } else {
+          // A pair without weight has no gradient, whatever dP and delta are.
+          OCTAVO_UNROLL
+          for (int i = 0; i < columns; ++i) dp[i] = s[i] == 0 ? 0.0f : gradient(s[i], dp[i], i);
+        }
         if (wants_sums) [[unlikely]]
           add_sums(dp);
         return;

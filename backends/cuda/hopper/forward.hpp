@@ -208,8 +208,7 @@ struct forward_kernel {
       }
       const stage& from = memory.ring_of[tile.at.stage];
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
-        memory.poisoned.note(tile.weights, first_row + place.row, place.quad_lane, from.v, value_rows, 0,
-                             from.nonfinite);
+        memory.poisoned.note(tile.weights, place, first_row, from.v, value_rows, 0, from.nonfinite);
       release(memory.values, tile.at.stage);
     }
 
@@ -228,15 +227,21 @@ struct forward_kernel {
     }
 
     /// The running maximum.
-    OCTAVO_DEVICE void raise_maximum(const float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2]) {
+    OCTAVO_DEVICE void raise_maximum(float (&s)[tile_tokens / 2], const stage& from, float (&factor)[2]) {
       float high[2];
+      find_maximum(s, from, factor, high);
+      if (is_large(high[0]) || is_large(high[1])) [[unlikely]] {
+        round_large(s, factor, high);
+        find_maximum(s, from, factor, high);
+      }
+      maximum[0] = fmaxf(maximum[0], max_over_quad(high[0]));
+      maximum[1] = fmaxf(maximum[1], max_over_quad(high[1]));
+    }
+    OCTAVO_DEVICE void find_maximum(const float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2],
+                                    float (&high)[2]) const {
       row_maximum<tile_tokens / 2>(
           high, [&](int i) { return folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i]; });
-      OCTAVO_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const float row = max_over_quad(high[half]);
-        maximum[half] = fmaxf(maximum[half], folds ? row : row * factor[half]);
-      }
+      if constexpr (!folds) high[0] *= factor[0], high[1] *= factor[1];
     }
     /// The sums so far, relative to the new maximum.
     OCTAVO_DEVICE void rescale() {
@@ -371,7 +376,8 @@ struct forward_kernel {
     /// Rows that a NaN of V reached; the whole group notes before any of it looks.
     OCTAVO_DEVICE void drop_poisoned() {
       ptx::sync_named(place.group, ptx::group_threads);
-      if (memory.poisoned.any == 0) return;
+      if (memory.poisoned.any[place.group - 1] == 0) [[likely]]
+        return;
       OCTAVO_UNROLL
       for (int i = 0; i < D / 2; ++i)
         if (memory.poisoned.holds(first_row + place.row + 8 * row_half(i), column(i, place.quad_lane)))

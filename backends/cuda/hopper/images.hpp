@@ -72,7 +72,8 @@ inline constexpr int ones_rows = 8;
 struct tile_images {
   std::uint8_t* rows = nullptr;
   std::uint8_t* columns = nullptr;
-  /// Bit t % 32 of word t / 32 of a tile: token t holds a NaN or an infinity. [heads][slots][4]
+  /// Bit t % 32 of word t / 32 of a tile: token t holds a NaN or an infinity, or may be so large that dP overflows.
+  /// [heads][slots][4]
   std::uint32_t* nonfinite = nullptr;
 
   OCTAVO_HD static constexpr int row_bytes(int d) { return tile_tokens * d; }

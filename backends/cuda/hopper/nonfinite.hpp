@@ -13,35 +13,38 @@ namespace backends::hopper {
 template <int D>
 struct poisoned_results {
   std::uint32_t bits[tile_tokens][D / 32];
-  std::uint32_t any;
+  std::uint32_t any[2];  ///< by group of readers: of its rows
 
   /// All threads of the block, before a barrier.
   OCTAVO_DEVICE void clear(int threads) {
     std::uint32_t* word = &bits[0][0];
     for (int i = ptx::thread_index(); i < tile_tokens * D / 32; i += threads) word[i] = 0;
-    if (ptx::thread_index() == 0) any = 0;
+    if (ptx::thread_index() == 0) any[0] = any[1] = 0;
   }
-  /// weights: of this thread's row `row` and row + 8, packed, over tokens [first, first + 32 steps) of a tile whose
-  /// column image has `rows` rows.
+  /// weights: of this thread's two rows, packed, over tokens [first, first + 32 steps) of a tile whose column image has
+  /// `rows` rows; first_row: of the group within the tile. All lanes of a warp.
   template <int steps>
-  OCTAVO_DEVICE void note(const std::uint32_t (&weights)[steps][4], int row, int quad_lane, const std::uint8_t* columns,
-                          int rows, int first, const std::uint32_t* nonfinite) {
+  OCTAVO_DEVICE void note(const std::uint32_t (&weights)[steps][4], const lane_place& place, int first_row,
+                          const std::uint8_t* columns, int rows, int first, const std::uint32_t* nonfinite) {
     std::uint64_t reached = 0;  // bit i: element i gives a weight to such a token
     OCTAVO_UNROLL
     for (int i = 0; i < 16 * steps; ++i) {
-      const int token = first + column(i, quad_lane);
+      const int token = first + column(i, place.quad_lane);
       const bool weighted = (nonfinite[token / 32] >> token % 32 & 1) != 0 && (packed_byte(weights, i) & 0x7f) != 0;
       reached |= std::uint64_t{weighted} << i;
     }
     OCTAVO_NO_UNROLL
     for (int i = 0; i < 16 * steps; ++i)
-      if ((reached >> i & 1) != 0) note_token(row + 8 * row_half(i), first + column(i, quad_lane), columns, rows);
+      if ((reached >> i & 1) != 0) {
+        any[place.group - 1] = 1;
+        note_token(first_row + place.row + 8 * row_half(i), first + column(i, place.quad_lane), columns, rows);
+      }
+    ptx::sync_warp();
   }
   OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }
 
  private:
   OCTAVO_DEVICE void note_token(int row, int token, const std::uint8_t* columns, int rows) {
-    any = 1;
     OCTAVO_NO_UNROLL
     for (int c = 0; c < D; ++c)
       if (columns[column_image_at(slot_of_token<token_order::registers>(token), c, rows)] == nonfinite_in_columns)

@@ -22,13 +22,15 @@ inline constexpr bool has_schedule =
 
 /// Whether the schedules take a problem; the generic loops take the others.
 inline bool takes(const problem& p) {
+  const documents q = query_documents(p, {}), kv = key_documents(p, {});
   const std::int64_t longest =
       p.packed ? (p.total_q > p.total_kv ? p.total_q : p.total_kv) : (p.s_q > p.s_kv ? p.s_q : p.s_kv);
-  // A negative scale turns maxima into minima, and one beyond these bounds leaves FP32.
-  const bool ordinary_scale = p.scale() > 1e-10f && p.scale() < 1e10f;
-  const std::int64_t tiles = (longest / tile_tokens + 2) * (p.b + 1) * p.h_q;
+  // A negative scale turns maxima into minima, and one beyond these bounds leaves scores no digits.
+  const bool ordinary_scale = p.scale() > 1e-10f && p.scale() < 1e6f;
+  constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
   return p.d_qk == p.d_v && (p.d_qk == 64 || p.d_qk == 128) && ordinary_scale && longest < longest_document &&
-         tiles < std::int64_t{1} << 30;
+         p.h_q < most_blocks && q.slots(tile_tokens) < most_blocks / p.h_q &&
+         kv.slots(tile_tokens) < most_blocks / p.h_kv;
 }
 
 /// Calls f with the head dimension as a constant.

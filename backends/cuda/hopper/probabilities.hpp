@@ -8,22 +8,35 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
 
-/// x[i] = 2^(x[i] * factor(i) - exponent(i)) for matched and stale, whose exponent holds the row's sum;
-/// the forward's rounded P times weight(i) for consistent. fold(i): log2 of the scale that the forward folded into P.
+/// s * factor + shift: fused, or rounded first where the row's M is large, as the forward does it.
+OCTAVO_DEVICE float shifted_score(float s, float factor, float shift, bool large) {
+  return large ? ptx::multiply(s, factor) + shift : fmaf(s, factor, shift);
+}
+
+/// x[i] = 2^(x[i] * factor(i) - exponent(i)) for matched and stale, whose exponent holds the row's sum; the forward's
+/// rounded P times weight(i) for consistent. special: of row_term_tile, whether rows have a large M.
+/// fold(i): log2 of the scale that the forward folded into P.
 template <class Recipe, class Delta, int R, class Factor, class Exponent, class Weight, class Fold>
-OCTAVO_DEVICE void probabilities(float (&x)[R], Factor factor, Exponent exponent, Weight weight, Fold fold) {
+OCTAVO_DEVICE void probabilities(float (&x)[R], bool special, Factor factor, Exponent exponent, Weight weight,
+                                 Fold fold) {
   using E = typename Recipe::element;
   if constexpr (!Delta::reuses_forward_p) {
+    if (!special) [[likely]] {
+      OCTAVO_UNROLL
+      for (int i = 0; i < R; ++i) x[i] = functions::exp2(fmaf(x[i], factor(i), -exponent(i)));
+      return;
+    }
     OCTAVO_UNROLL
-    for (int i = 0; i < R; ++i) x[i] = functions::exp2(fmaf(x[i], factor(i), -exponent(i)));
+    for (int i = 0; i < R; ++i)
+      x[i] = functions::exp2(shifted_score(x[i], factor(i), -exponent(i), is_large(exponent(i)))) * weight(i);
   } else {
     constexpr bool folds = folds_token_scales<Recipe>;
     static_assert(p_scale<E> == 256.0f);
     // The operations of the forward, in its order: the same bits.
     OCTAVO_UNROLL
     for (int i = 0; i < R; ++i) {
-      const float shift = 8 - exponent(i);
-      x[i] = functions::exp2(fmaf(x[i], factor(i), folds ? shift + fold(i) : shift));
+      const float shift = folds ? 8 - exponent(i) + fold(i) : 8 - exponent(i);
+      x[i] = functions::exp2(shifted_score(x[i], factor(i), shift, special && is_large(exponent(i))));
     }
     OCTAVO_UNROLL
     for (int i = 0; i < R; i += 4) {

@@ -45,8 +45,9 @@ struct quantise_kernel {
     if (here.tokens == 0) return;
     const share_type share;
     payload_share<D> payload;
-    const findings found = given ? take_given(here, share, payload) : quantise(here, share, payload);
+    findings found = given ? take_given(here, share, payload) : quantise(here, share, payload);
     if (here.tokens < tile_tokens) clear_absent(here, share, payload);
+    if (ptx::any_in_warp(found.scale.exponent() > largest_exponent)) found.nonfinite = 0xffff;
     write_factors(here, share, found);
     if (!given && made.rowwise) write_kept(here, share, payload);
     if (images.rows != nullptr)
@@ -55,6 +56,10 @@ struct quantise_kernel {
   }
 
  private:
+  /// Above it, dP may overflow: such tokens are marked like those that are not finite, so that the loops look closely.
+  static constexpr int largest_exponent = 50;
+  static constexpr std::uint32_t nan_bytes = 0x7f7f7f7fu;
+
   /// What a thread learns of its warp's tokens.
   struct findings {
     e8m0 scale;               ///< of token_of_thread
@@ -98,6 +103,13 @@ struct quantise_kernel {
       load_payload<true>(here, share, rows, payload);
     else
       load_payload<false>(here, share, rows, payload);
+    // A scale that is NaN makes its tokens NaN; the loops multiply by numbers only.
+    const auto* const scales = static_cast<const std::uint8_t*>(given.rowwise_scale);
+    OCTAVO_UNROLL
+    for (int i = 0; i < share.tokens; ++i) {
+      const int present = share.token(i) < here.tokens ? share.token(i) : here.tokens - 1;
+      if (e8m0{scales[scale_index(here, present)]}.is_nan()) payload[i][0] = payload[i][1] = nan_bytes;
+    }
     std::uint32_t nonfinite = 0, nonzero = 0;
     OCTAVO_UNROLL
     for (int i = 0; i < share.tokens; ++i) {
@@ -108,8 +120,8 @@ struct quantise_kernel {
     const std::uint32_t bits = or_over_warp(nonzero << 16 | nonfinite);
     const int token = token_of_thread(share);
     findings found{e8m0::from_exponent(0), (bits >> 16 >> token % share.warp_tokens & 1) == 0, bits & 0xffff};
-    if (token < here.tokens)
-      found.scale.bits = static_cast<const std::uint8_t*>(given.rowwise_scale)[scale_index(here, token)];
+    if (token < here.tokens && !e8m0{scales[scale_index(here, token)]}.is_nan())
+      found.scale.bits = scales[scale_index(here, token)];
     return found;
   }
 

@@ -47,7 +47,7 @@ struct row_loop {
     return {ptx::block_index() / slots, slot, d.backward.forward.q_docs.tile_at(slot, tile_tokens)};
   }
 
-  /// Runs work.operator()(at, place, ranges, ...) on the reading warpgroups and the copies on the other.
+  /// Makes a Kernel::consumer on each reading warpgroup and calls its run(all); copies on the other.
   template <class Kernel>
   OCTAVO_DEVICE static void run(const Kernel& kernel) {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
@@ -150,7 +150,7 @@ struct row_loop {
         for (int i = 0; i < tile_tokens / 2; ++i) dp[i] *= from.v_scale[column(i, place.quad_lane)];
       }
     }
-    /// Where V or dO hold a NaN, dP must not reach pairs without weight.
+    /// Where V or dO hold a NaN or numbers so large that dP may overflow, it must not reach pairs without weight.
     OCTAVO_DEVICE void drop_unweighted(const stage& from, const float (&weight)[tile_tokens / 2],
                                        float (&dp)[tile_tokens / 2]) const {
       if ((rows_nonfinite | any_bit(from.nonfinite)) == 0) [[likely]]

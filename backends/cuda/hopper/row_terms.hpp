@@ -3,9 +3,12 @@
 // brings those of 128 rows.
 //
 //     exponent   matched, stale: M + log2 n (log2 l), so that P = 2^(s - exponent) needs no product; consistent: M
+//     weight     consistent: 1 / (256 l), what the forward's rounded P is multiplied by; else 1
 //     shift      c
 //     delta      delta - c
-//     weight     consistent: 1 / (256 l), what the forward's rounded P is multiplied by
+//
+// Where M is large, its sum with log2 n would lose digits: the exponent is then M and the weight 1 / n, and `special` says
+// that there is such a row.
 //
 // A row without keys, or beyond the document's last, has the exponent +inf: all its P are 0.
 #pragma once
@@ -18,7 +21,8 @@ namespace backends::hopper {
 
 struct row_term_tile {
   float exponent[tile_tokens], shift[tile_tokens], delta[tile_tokens], weight[tile_tokens];
-  std::uint32_t nonfinite[4];  ///< not 0 where a row's delta is no number
+  std::uint32_t nonfinite[4];  ///< bits of the rows whose delta is not finite
+  std::uint32_t special[4];    ///< bits of the rows whose M is large
 };
 
 /// Makes the tiles above from the sums of the matched delta or from O, and what the generic sink gradient reads.
@@ -47,7 +51,7 @@ struct row_terms_kernel {
     const head_of_document at = d.head(tile.document, h);
     row_term_tile& to = terms[h * slots + slot];
     const int lane = ptx::thread_index() % lanes;
-    if (ptx::thread_index() < 4) to.nonfinite[ptx::thread_index()] = 0;
+    if (ptx::thread_index() < 4) to.nonfinite[ptx::thread_index()] = to.special[ptx::thread_index()] = 0;
     ptx::sync_block();
     for (int row = ptx::thread_index() / lanes; row < tile_tokens; row += threads / lanes) {
       const bool exists = row < tile.tokens;
@@ -67,11 +71,19 @@ struct row_terms_kernel {
       const float weight = reciprocal_or_zero(sum);
       if (exists) write(index, c, delta, weight);
       const float m = exists ? data.m[index] : 0.0f;
-      to.exponent[row] = sum == 0 ? detail::float_infinity() : Delta::reuses_forward_p ? m : m + std::log2(sum);
+      constexpr float largest_sum = 4096;  // M + log2 n is then off by 2^-12 at most, where P is rounded to 2^-4
+      const bool large = !(fabsf(m) <= largest_sum), weighs = large && !Delta::reuses_forward_p;
+      to.exponent[row] = sum == 0                            ? detail::float_infinity()
+                         : Delta::reuses_forward_p || weighs ? m
+                                                             : m + std::log2(sum);
+      to.weight[row] = Delta::reuses_forward_p ? weight * (1.0f / p_scale<typename Recipe::element>)
+                       : weighs                ? weight
+                                               : 1.0f;
       to.shift[row] = c;
       to.delta[row] = delta;
-      if (c + delta != c + delta) ptx::atomic_or(&to.nonfinite[row / 32], 1u << row % 32);
-      to.weight[row] = weight * (1.0f / p_scale<typename Recipe::element>);
+      const std::uint32_t bit = 1u << row % 32;
+      if (large) ptx::atomic_or(&to.special[row / 32], bit);
+      if (!(fabsf(c + delta) < detail::float_infinity())) ptx::atomic_or(&to.nonfinite[row / 32], bit);
     }
   }
 

@@ -8,8 +8,26 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
 
-/// Keeps -inf * factor from being NaN where all scales are next to nothing.
-OCTAVO_DEVICE float at_least_tiny(float factor) { return fmaxf(factor, 1e-36f); }
+/// Keeps -inf * factor from being NaN where all scales are next to nothing (such scores are 0 to every digit that counts).
+OCTAVO_DEVICE float at_least_tiny(float factor) { return factor < 1e-36f ? 1e-36f : factor; }
+
+/// Where |M| is beyond this, the digits that a fused s * factor - M keeps of the product and a maximum of rounded products
+/// does not are worth more than rounding P: products are then rounded first, in every loop.
+inline constexpr float largest_fused = 0x1p20f;
+OCTAVO_DEVICE bool is_large(float m) { return !(fabsf(m) <= largest_fused); }
+
+/// Scores of rows of a large M become rounded products, with nothing left to multiply by.
+template <int R>
+OCTAVO_DEVICE void round_large(float (&s)[R], float (&factor)[2], const float (&m)[2]) {
+  if (!(is_large(m[0]) || is_large(m[1]))) [[likely]]
+    return;
+  OCTAVO_UNROLL
+  for (int i = 0; i < R; ++i)
+    if (is_large(m[row_half(i)])) s[i] = ptx::multiply(s[i], factor[row_half(i)]);
+  OCTAVO_UNROLL
+  for (int half = 0; half < 2; ++half)
+    if (is_large(m[half])) factor[half] = 1;
+}
 
 /// Makes s[i] * factor[row] the score. factor comes as the scales of row and key tile and of the softmax; `token`
 /// multiplies the key's own scale in, a softcap leaves nothing to multiply by.
@@ -48,8 +66,10 @@ struct power_of_two_scale {
 
   template <class E>
   OCTAVO_DEVICE static power_of_two_scale of(float amax) {
-    // The exponent of amax / max, rounded up. A tile of nothing but zeros, or next to it, takes the least one.
-    const std::uint32_t bits = detail::bit_cast<std::uint32_t>(fmaxf(amax * (1.0f / E::max), 0x1p-100f));
+    // The exponent of amax / max, rounded up. A tile of nothing but zeros takes the least one; what has overflowed is NaN,
+    // not a large number to be saturated.
+    const std::uint32_t bits = detail::bit_cast<std::uint32_t>(fmaxf(amax * (1.0f / E::max), 0x1p-126f));
+    if (bits >= detail::float_exponent_mask) return {detail::float_nan(), detail::float_nan()};
     const std::uint32_t exponent = (bits + detail::float_mantissa_mask) >> detail::float_mantissa_bits;
     return {detail::bit_cast<float>((2 * detail::float_bias - exponent) << detail::float_mantissa_bits),
             detail::bit_cast<float>(exponent << detail::float_mantissa_bits)};

@@ -19,6 +19,9 @@ OCTAVO_DEVICE float exp2_approximate(float x) {
   return y;
 }
 
+/// a b, rounded: never fused with an addition.
+OCTAVO_DEVICE float multiply(float a, float b) { return __fmul_rn(a, b); }
+
 /// Four numbers rounded to E (nearest even, saturating, NaN kept), the first in the lowest byte.
 template <class E>
 OCTAVO_DEVICE std::uint32_t pack(float a, float b, float c, float d);

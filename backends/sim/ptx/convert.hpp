@@ -19,6 +19,10 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::ptx {
 
+inline float multiply(float a, float b) {
+  const volatile float product = a * b;
+  return product;
+}
 inline std::uint32_t pack_bf16(float a, float b) {
   return bf16::nearest_even(a).bits | std::uint32_t{bf16::nearest_even(b).bits} << 16;
 }

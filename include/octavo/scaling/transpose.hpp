@@ -21,8 +21,7 @@ OCTAVO_HD inline void transpose_payload(const std::uint8_t* from, std::int64_t s
                                         std::uint8_t* to) {
   const std::int64_t row = transposed_stride(tokens);
   for (int c = 0; c < d; ++c)
-    for (std::int64_t i = 0; i < row; ++i)
-      to[c * row + i] = i < tokens ? from[i * stride + c] : std::uint8_t{0};
+    for (std::int64_t i = 0; i < row; ++i) to[c * row + i] = i < tokens ? from[i * stride + c] : std::uint8_t{0};
 }
 
 OCTAVO_END_NAMESPACE
