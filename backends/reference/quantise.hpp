@@ -147,12 +147,13 @@ inline matrix quantise_product(const matrix& x, contract axis, const operand& ot
   };
   matrix folded(x.rows(), x.cols());
   for (std::int64_t i = 0; i < x.rows(); ++i)
-    for (std::int64_t j = 0; j < x.cols(); ++j) folded(i, j) = x(i, j) * fold(i, j);
+    for (std::int64_t j = 0; j < x.cols(); ++j) folded(i, j) = x(i, j) == 0 ? 0 : x(i, j) * fold(i, j);
   const std::int64_t n = r.product_block();
   matrix out = quantise_blocks(folded, axis == contract::queries ? block{n, 1} : block{1, n}, f).values;
   // Unfolded again, so that every recipe multiplies by X^. The fold is a power of two: no mantissa changes.
   for (std::int64_t i = 0; i < x.rows(); ++i)
-    for (std::int64_t j = 0; j < x.cols(); ++j) out(i, j) /= fold(i, j);
+    for (std::int64_t j = 0; j < x.cols(); ++j)
+      if (out(i, j) != 0) out(i, j) /= fold(i, j);
   return out;
 }
 

@@ -123,7 +123,7 @@ struct backward_kernel {
 
         // dV and dK: the left operands are quantised along the queries.
         const auto fold_rows = [](float x, int, int, float scale) {
-          return folds_token_scales<Recipe> ? x * scale : x;
+          return folds_token_scales<Recipe> ? weighted(x, scale) : x;
         };
         B::quantize(ctx, p_columns, key_descale, s, fold_rows, do_scale);
         B::fill(ctx, dv_part, 0.0f);
