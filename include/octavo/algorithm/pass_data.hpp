@@ -83,9 +83,10 @@ OCTAVO_HD void finish_scores(typename B::context& ctx, Accum& s, const score_map
 }
 
 /// log2 sv_j as P takes it in: of a token whose payload is all zeros, fold_of_zero. Such a token has scale 1, so only
-/// tokens of that scale are looked at.
+/// tokens of that scale are looked at. A NaN for a scale says nothing of M: it is in the reciprocal, and so in l.
 OCTAVO_HD inline int fold_exponent(const payload_plane& v, std::int64_t token, int d) {
   const e8m0 scale{static_cast<const std::uint8_t*>(v.scales)[token]};
+  if (scale.is_nan()) return 0;
   if (scale.exponent() != 0) return scale.exponent();
   const std::uint8_t* payload = v.columnwise + token * v.columnwise_stride;
   for (int c = 0; c < d; ++c)
