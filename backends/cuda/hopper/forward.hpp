@@ -131,8 +131,6 @@ struct forward_kernel {
       if (all.last == all.first) return finish();
       memory.queries.wait(0);
       const ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
-      // In its turn at the tensor cores a group has the weights of the tile before multiplied with V, in two halves,
-      // and the scores of this tile made between them: a sum of products is added while the next one is computed.
       previous_tile before;
       ring_place<stages> now;
       visit<true>(all.first, now, before, queries, keys, mine, map, q_scale, kv_tile);
