@@ -12,4 +12,4 @@ octavo_backend(cuda-hopper
   LANGUAGE CUDA
   ARCHITECTURES 90a-real
   LINK octavo::cuda
-  ENTRY octavo::backends::cuda_common::entry)
+  ENTRY octavo::backends::gpu::entry)

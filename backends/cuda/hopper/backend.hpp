@@ -3,32 +3,32 @@
 #pragma once
 
 #include <octavo/algorithm/scratch.hpp>
-#include <octavo/backends/cuda/common/entry.hpp>
-#include <octavo/backends/cuda/common/launch.hpp>
-#include <octavo/backends/cuda/common/operations.hpp>
 #include <octavo/backends/cuda/hopper/passes.hpp>
+#include <octavo/backends/gpu/entry.hpp>
+#include <octavo/backends/gpu/launch.hpp>
+#include <octavo/backends/gpu/operations.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends {
 
-struct cuda_hopper : hopper::passes, cuda_common::block_operations {
+struct cuda_hopper : hopper::passes, gpu::block_operations {
   /// What orders the work: a stream of the current device.
   struct queue {
     cudaStream_t stream = nullptr;
   };
-  using context = cuda_common::block_context;
+  using context = gpu::block_context;
   static constexpr int tile_q = 128;
   static constexpr int tile_kv = 128;
   static constexpr int max_head_dim = 256;
 
   template <int M, int N>
-  using accum = cuda_common::accum<M, N>;
+  using accum = gpu::accum<M, N>;
   template <class E, side S, image I, int R, int C>
-  using operand = cuda_common::operand<E, S, I, R, C>;
+  using operand = gpu::operand<E, S, I, R, C>;
   template <int M>
-  using row_vector = cuda_common::row_vector<M>;
+  using row_vector = gpu::row_vector<M>;
   template <int N>
-  using col_vector = cuda_common::col_vector<N>;
+  using col_vector = gpu::col_vector<N>;
 
   template <class R>
   static constexpr bool computes = !std::is_same_v<R, recipe::exact> && recipe::is_sound<R>;
@@ -61,12 +61,12 @@ struct cuda_hopper : hopper::passes, cuda_common::block_operations {
 
   template <class Kernel>
   static status launch(queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
-    return cuda_common::launch(on.stream, scratch, floats_per_block(p), blocks(p), items, kernel, name());
+    return gpu::launch(on.stream, scratch, floats_per_block(p), blocks(p), items, kernel, name());
   }
   /// A kernel of the schedules.
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    return cuda_common::launch_blocks(on.stream, kernel, name());
+    return gpu::launch_blocks(on.stream, kernel, name());
   }
 
  private:
