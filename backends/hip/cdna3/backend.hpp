@@ -2,8 +2,8 @@
 // The CDNA3 backend (MI300A, MI300X, MI325X). Compile for gfx942.
 #pragma once
 
-#include <octavo/backends/hip/common/device.hpp>
 #include <octavo/algorithm/passes.hpp>
+#include <octavo/backends/hip/common/device.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends {
