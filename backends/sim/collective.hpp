@@ -84,6 +84,9 @@ inline bool complete(block& home, warp& w, int first_thread) {
             std::memcpy(w.given[8 * matrix + 2 * (lane % 4) + e].row + 2 * (lane / 4), &element, 2);
           }
       return true;
+    case collective_kind::together:
+      w.given[0].together(w.given.data(), lanes);
+      return true;
     case collective_kind::sync_block:
       return arrive_at_barrier(home, w, first_thread, 0, static_cast<int>(home.threads.size()), true);
     case collective_kind::sync_named:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
+#include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
 #include <array>
@@ -67,6 +68,8 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
+  piece_queue pieces{};
+
   int lane() const { return index % lanes; }
 };
 
@@ -77,6 +80,7 @@ enum class collective_kind {
   maximum,
   any,
   store,
+  together,  ///< the last lane runs a function on what all have brought
   sync_block,
   sync_named,
   arrive_named,
@@ -88,6 +92,7 @@ struct contribution {
   std::array<std::uint32_t, 4> values{};
   char* row = nullptr;
   int argument = 0;
+  void (*together)(const contribution* of_lanes, int lanes) = nullptr;
 };
 
 /// The collective that lanes of a warp have reached. All arrive at one before any reaches the next.
