@@ -135,52 +135,71 @@ struct layout {
   static_assert(derived.separable, "Atom: a row (a column) must be the lane's part plus the register's part");
   static_assert(derived.aligned, "Atom: a lane's accumulators must be rows and counts of its left operand's words");
 
+ private:
+  // Tables that device code looks into, packed into words: an array would be memory there.
+  struct packed {
+    std::uint64_t row_slot = 0;         ///< 4 bits per accumulator
+    std::uint64_t row_of_slot = 0;      ///< 8 bits per slot
+    std::uint64_t sum_of_byte[4] = {};  ///< 8 bits per byte, two words each
+  };
+  static constexpr packed pack() {
+    packed p;
+    for (int i = 0; i < sums; ++i) p.row_slot |= static_cast<std::uint64_t>(derived.row_slot[i]) << 4 * i;
+    for (int slot = 0; slot < derived.slots; ++slot)
+      p.row_of_slot |= static_cast<std::uint64_t>(A::sum_row(0, derived.first_of_slot[slot]) - A::sum_row(0, 0))
+                       << 8 * slot;
+    for (int byte = 0; byte < words * word_bytes; ++byte)
+      p.sum_of_byte[byte / 8] |= static_cast<std::uint64_t>(derived.byte_sum[byte]) << byte % 8 * 8;
+    return p;
+  }
+  static_assert(sums <= 16 && derived.slots <= 8 && words <= 8, "Atom: more accumulators, rows or words than foreseen");
+  /// The lane that holds the next row of an operand in the same word.
+  static constexpr int find_next_row() {
+    for (int lane = 1; lane < lanes; ++lane)
+      if (A::operand_row(lane, 0) == A::operand_row(0, 0) + 1 && A::operand_depth(lane, 0) == A::operand_depth(0, 0))
+        return lane;
+    return 0;
+  }
+
  public:
   /// Rows that a lane has accumulators of.
   static constexpr int row_slots = derived.slots;
   /// Lanes that hold a row between them differ in these bits of their number.
   static constexpr unsigned row_lanes = derived.row_lanes;
+  /// Lanes between one row of an operand and the next.
+  static constexpr int lane_of_next_row = find_next_row();
 
-  /// Byte of (row, k) in an operand's block.
-  OCTAVO_HD static constexpr int byte_at(int row, int k) {
-    constexpr tables t = derived;
-    return t.word_at[row][k / word_bytes] + k % word_bytes;
-  }
+  /// Byte of (row, k) in an operand's block. On the host.
+  static constexpr int byte_at(int row, int k) { return derived.word_at[row][k / word_bytes] + k % word_bytes; }
   /// The token of a run of `depth` that stands in slot k of a column image, where accumulators rounded in place meet it.
-  OCTAVO_HD static constexpr int token_of_slot(int k) {
-    constexpr tables t = derived;
-    return t.order[k];
+  /// On the host.
+  static constexpr int token_of_slot(int k) { return derived.order[k]; }
+
+  /// The accumulator, counted over the blocks along a depth, that becomes byte `byte` of word `word` of a left operand.
+  OCTAVO_HD static constexpr int sum_of_byte(int word, int byte) {
+    constexpr std::uint64_t low = pack().sum_of_byte[0], second = pack().sum_of_byte[1];
+    constexpr std::uint64_t third = pack().sum_of_byte[2], high = pack().sum_of_byte[3];
+    const std::uint64_t of_words = word < 2 ? low : word < 4 ? second : word < 6 ? third : high;
+    return static_cast<int>(of_words >> (word % 2 * 4 + byte) * 8 & 0xff);
   }
-  OCTAVO_HD static constexpr int slot_of_token(int token) {
-    constexpr tables t = derived;
-    int k = 0;
-    while (t.order[k] != token) ++k;
-    return k;
-  }
-  /// The token whose number stands in byte `byte` of a lane's word `word` of a column image: token_of_slot by arithmetic,
-  /// for lanes known only at run time. word and byte are constants after unrolling.
+  /// The token that stands in byte `byte` of a lane's word `word` of a column image: token_of_slot by arithmetic.
   OCTAVO_HD static constexpr int token_of(int lane, int word, int byte) {
     const int sum = sum_of_byte(word, byte);
     return sum / sums * size + A::sum_column(lane, sum % sums);
   }
   /// Which of the lane's rows accumulator i is of.
   OCTAVO_HD static constexpr int row_slot(int i) {
-    constexpr tables t = derived;
-    return t.row_slot[i];
+    constexpr std::uint64_t slots = pack().row_slot;
+    return static_cast<int>(slots >> 4 * i & 15);
   }
   /// A row is row_of_lane + row_of_slot, a column column_of_lane + column_of_sum.
   OCTAVO_HD static constexpr int row_of_slot(int slot) {
-    constexpr tables t = derived;
-    return A::sum_row(0, t.first_of_slot[slot]) - A::sum_row(0, 0);
+    constexpr std::uint64_t rows = pack().row_of_slot;
+    return static_cast<int>(rows >> 8 * slot & 0xff);
   }
   OCTAVO_HD static constexpr int column_of_sum(int i) { return A::sum_column(0, i) - A::sum_column(0, 0); }
   OCTAVO_HD static constexpr int row_of_lane(int lane) { return A::sum_row(lane, 0); }
   OCTAVO_HD static constexpr int column_of_lane(int lane) { return A::sum_column(lane, 0); }
-  /// The accumulator, counted over the blocks along a depth, that becomes byte `byte` of word `word` of a left operand.
-  OCTAVO_HD static constexpr int sum_of_byte(int word, int byte) {
-    constexpr tables t = derived;
-    return t.byte_sum[word * word_bytes + byte];
-  }
 };
 
 }  // namespace backends::simt

@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-row terms of the backward as its loops read them: tile by tile beside the images of Q and dO, so that a copy
-// brings those of 128 rows.
-//
-//     exponent   matched, stale: M + log2 n (log2 l), so that P = 2^(s - exponent) needs no product; consistent: M
-//     weight     consistent: 1 / (256 l), what the forward's rounded P is multiplied by; else 1
-//     shift      c
-//     delta      delta - c
-//
-// Where M is large, its sum with log2 n would lose digits: the exponent is then M and the weight 1 / n, and `special` says
-// that there is such a row.
-//
-// A row without keys, or beyond the document's last, has the exponent +inf: all its P are 0.
+// Makes the per-row terms of the backward (simt/row_term_tile.hpp).
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
 #include <octavo/backends/cuda/hopper/fragments.hpp>
+#include <octavo/backends/simt/row_term_tile.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
 
-struct row_term_tile {
-  float exponent[tile_tokens], shift[tile_tokens], delta[tile_tokens], weight[tile_tokens];
-  std::uint32_t nonfinite[4];  ///< bits of the rows whose delta is not finite
-  std::uint32_t special[4];    ///< bits of the rows whose M is large
-};
+using simt::row_term_tile;
 
-/// Makes the tiles above from the sums of the matched delta or from O, and what the generic sink gradient reads.
+/// Makes them from the sums of the matched delta or from O, and what the generic sink gradient reads.
 /// Eight threads a row.
 template <class Recipe, class Delta, int D>
 struct row_terms_kernel {
