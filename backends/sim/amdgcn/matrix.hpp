@@ -42,7 +42,7 @@ struct operand_rows {
 };
 template <int Rows, int Depth>
 void gather(operand_rows<Rows, Depth>& to, const std::uint32_t* const (&words)[wave_lanes]) {
-  constexpr matrix_shape shape{Rows, Depth};
+  static constexpr matrix_shape shape{Rows, Depth};
   for (int lane = 0; lane < wave_lanes; ++lane) {
     std::uint8_t bytes[shape.bytes()];
     std::memcpy(bytes, words[lane], sizeof bytes);
@@ -53,7 +53,7 @@ void gather(operand_rows<Rows, Depth>& to, const std::uint32_t* const (&words)[w
 /// sum(i, j, row i of A, row j of B, d) for every element of D.
 template <int Rows, int Depth, class Sum>
 void multiply(lanes_of_matrix lanes, Sum sum) {
-  constexpr matrix_shape shape{Rows, Depth};
+  static constexpr matrix_shape shape{Rows, Depth};
   const std::uint32_t *a_words[wave_lanes], *b_words[wave_lanes];
   for (int lane = 0; lane < wave_lanes; ++lane) {
     a_words[lane] = lanes[static_cast<std::size_t>(lane)]->a;
@@ -90,7 +90,7 @@ void mfma(const char* name, matrix_registers& mine, const sim::site& where) {
 /// CDNA4's: OCP operands, a scale per row and 32 elements of each.
 template <int Rows, int Depth, format A, format B>
 void mfma_scale(const char* name, matrix_registers& mine, const sim::site& where) {
-  constexpr matrix_shape shape{Rows, Depth};
+  static constexpr matrix_shape shape{Rows, Depth};
   constexpr int block = 32;
   sim::matrix_instruction(
       name, mine,
