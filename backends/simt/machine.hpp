@@ -24,7 +24,8 @@
 //
 //     from global to shared memory
 //       transfer<n>               n pieces of 16 bytes of this thread, a stage's worth:
-//                                     start(i, to, from)  begins with piece i, constant after unrolling
+//                                     start(i, to, from)  begins with piece i < n, constant after unrolling; a thread
+//                                                         need not start every i
 //                                     deliver()           after it the pieces arrive without the thread's help
 //                                 (NVIDIA: cp.async, and the group is closed; CDNA3: start loads registers, deliver
 //                                 stores them, so a kernel calls start before its arithmetic and deliver after it)
@@ -42,6 +43,7 @@
 //     FP8, in the bytes that the atoms read ("operand bytes": OCP codes, or FNUZ codes that mean the same up to atom::unit)
 //       pack<E>(a, b, c, d)       rounded to E's OCP values, nearest even, saturating, NaN kept; the first in the lowest byte
 //       unpack<E>(word, x[4])     their OCP values
+//       payload<E>(a, b, c, d)    OCP codes, rounded as by pack (NVIDIA: pack itself)
 //       operand_bytes<E>(word)    operand bytes of four OCP codes (NVIDIA: the word itself)
 //       is_weight(byte)           whether an operand byte is a number other than 0, or NaN
 //
@@ -99,6 +101,8 @@ template <class M>
 concept HasFloat8 = requires(float x, float (&four)[4], std::uint32_t bits, std::uint32_t* to) {
   { M::template pack<e4m3>(x, x, x, x) } -> std::same_as<std::uint32_t>;
   { M::template pack<e5m2>(x, x, x, x) } -> std::same_as<std::uint32_t>;
+  { M::template payload<e4m3>(x, x, x, x) } -> std::same_as<std::uint32_t>;
+  { M::template payload<e5m2>(x, x, x, x) } -> std::same_as<std::uint32_t>;
   M::template unpack<e4m3>(bits, four);
   { M::template operand_bytes<e4m3>(bits) } -> std::same_as<std::uint32_t>;
   { M::is_weight(bits) } -> std::same_as<bool>;
@@ -122,7 +126,7 @@ struct require_machine {
   static_assert(
       HasArithmetic<M>,
       "Machine: exp2, tanh, multiply, larger_or_nan, pack_bf16, pack_f16, unpack_f16 or permute_bytes is missing");
-  static_assert(HasFloat8<M>, "Machine: pack, unpack, operand_bytes, is_weight or atomic_or is missing");
+  static_assert(HasFloat8<M>, "Machine: pack, payload, unpack, operand_bytes, is_weight or atomic_or is missing");
   static_assert(HasAtoms<M>, "Machine: atom<L, R> for e4m3 and e5m2 is missing or no Atom");
   using atom_layout = layout<typename M::template atom<e4m3, e4m3>, M::lanes>;
   static_assert(atom_layout::row_slots > 0, "Machine: the atom's layout is not sound");

@@ -97,6 +97,10 @@ struct machine {
     return ptx::pack<E>(a, b, c, d);
   }
   template <class E>
+  OCTAVO_DEVICE static std::uint32_t payload(float a, float b, float c, float d) {
+    return ptx::pack<E>(a, b, c, d);
+  }
+  template <class E>
   OCTAVO_DEVICE static void unpack(std::uint32_t word, float (&x)[4]) {
     static_assert(std::is_same_v<E, e4m3>, "only P is unpacked");
     ptx::unpack_e4m3(word, x);
