@@ -69,13 +69,14 @@ OCTAVO_DEVICE void load_block(const std::uint8_t* image, int block, int lane, st
   const std::uint8_t* from = image + block * at::block_bytes + lane * at::piece_bytes;
   OCTAVO_UNROLL
   for (int piece = 0; piece < at::pieces; ++piece)
-    std::memcpy(to + piece * at::piece_words,
+    __builtin_memcpy(to + piece * at::piece_words,
                 __builtin_assume_aligned(from + piece * M::lanes * at::piece_bytes, at::piece_bytes), at::piece_bytes);
 }
 
 /// d = L R^T over D channels of row images in shared memory: L from the warp's first row block on, R from a step's first.
+/// (In parentheses, without which clang 19 takes the commas for those of the declaration.)
 template <class M, class Atom, int row_tiles, int N, int D>
-OCTAVO_DEVICE void multiply_rows(float (&d)[sums_of<M, row_tiles, N>::elements], const std::uint8_t* left,
+OCTAVO_DEVICE void multiply_rows(float (&d)[(sums_of<M, row_tiles, N>::elements)], const std::uint8_t* left,
                                  const std::uint8_t* right, int lane) {
   using shape = sums_of<M, row_tiles, N>;
   constexpr int depths = D / Atom::depth, words = Atom::words;

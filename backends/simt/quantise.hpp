@@ -232,14 +232,14 @@ struct quantise_kernel {
       char* to = rows.writable(token);
       const std::uint32_t* from = &memory.payload[token][share.channel() / 4];
       if (rows.wide)
-        std::memcpy(__builtin_assume_aligned(to, 8), from, 8);
+        __builtin_memcpy(__builtin_assume_aligned(to, 8), from, 8);
       else
         for (int c = 0; c < 8; ++c) to[c] = static_cast<char>(from[c / 4] >> c % 4 * 8);
     }
   }
   OCTAVO_DEVICE static void write_plain(std::uint8_t* to, const share_type& share, const shared& memory) {
     for (int i = 0; i < share.tokens; ++i)
-      std::memcpy(__builtin_assume_aligned(to + share.token(i) * D + share.channel(), 8),
+      __builtin_memcpy(__builtin_assume_aligned(to + share.token(i) * D + share.channel(), 8),
                   &memory.payload[share.token(i)][share.channel() / 4], 8);
   }
 

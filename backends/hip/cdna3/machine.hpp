@@ -44,6 +44,13 @@ struct machine : hip_common::wave_machine {
     return amdgcn::pack_float8<fnuz_of_t<E>>(saturated(a * half, largest), saturated(b * half, largest),
                                              saturated(c * half, largest), saturated(d * half, largest));
   }
+  /// OCP codes: those of `pack`, with OCP's NaN. (A zero has no sign here.)
+  template <class E>
+  OCTAVO_DEVICE static std::uint32_t payload(float a, float b, float c, float d) {
+    const std::uint32_t codes = pack<E>(a, b, c, d);
+    const std::uint32_t non_zero = ((codes & 0x7f7f7f7f) + 0x7f7f7f7f) & 0x80808080;
+    return codes - ((codes & ~non_zero & 0x80808080) >> 7) * (0x80 - E::nan_code);  // of 80 alone
+  }
   template <class E>
   OCTAVO_DEVICE static void unpack(std::uint32_t word, float (&x)[4]) {
     amdgcn::unpack_float8<fnuz_of_t<E>>(word, x);
