@@ -152,6 +152,9 @@ struct layout {
       p.sum_of_byte[byte / 8] |= static_cast<std::uint64_t>(derived.byte_sum[byte]) << byte % 8 * 8;
     return p;
   }
+  static constexpr std::uint64_t row_slots_packed = pack().row_slot, rows_packed = pack().row_of_slot;
+  static constexpr std::uint64_t bytes_packed_0 = pack().sum_of_byte[0], bytes_packed_1 = pack().sum_of_byte[1];
+  static constexpr std::uint64_t bytes_packed_2 = pack().sum_of_byte[2], bytes_packed_3 = pack().sum_of_byte[3];
   static_assert(sums <= 16 && derived.slots <= 8 && words <= 8, "Atom: more accumulators, rows or words than foreseen");
   /// The lane that holds the next row of an operand in the same word.
   static constexpr int find_next_row() {
@@ -177,9 +180,10 @@ struct layout {
 
   /// The accumulator, counted over the blocks along a depth, that becomes byte `byte` of word `word` of a left operand.
   OCTAVO_HD static constexpr int sum_of_byte(int word, int byte) {
-    constexpr std::uint64_t low = pack().sum_of_byte[0], second = pack().sum_of_byte[1];
-    constexpr std::uint64_t third = pack().sum_of_byte[2], high = pack().sum_of_byte[3];
-    const std::uint64_t of_words = word < 2 ? low : word < 4 ? second : word < 6 ? third : high;
+    const std::uint64_t of_words = word < 2   ? bytes_packed_0
+                                   : word < 4 ? bytes_packed_1
+                                   : word < 6 ? bytes_packed_2
+                                              : bytes_packed_3;
     return static_cast<int>(of_words >> (word % 2 * 4 + byte) * 8 & 0xff);
   }
   /// The token that stands in byte `byte` of a lane's word `word` of a column image: token_of_slot by arithmetic.
@@ -188,15 +192,9 @@ struct layout {
     return sum / sums * size + A::sum_column(lane, sum % sums);
   }
   /// Which of the lane's rows accumulator i is of.
-  OCTAVO_HD static constexpr int row_slot(int i) {
-    constexpr std::uint64_t slots = pack().row_slot;
-    return static_cast<int>(slots >> 4 * i & 15);
-  }
+  OCTAVO_HD static constexpr int row_slot(int i) { return static_cast<int>(row_slots_packed >> 4 * i & 15); }
   /// A row is row_of_lane + row_of_slot, a column column_of_lane + column_of_sum.
-  OCTAVO_HD static constexpr int row_of_slot(int slot) {
-    constexpr std::uint64_t rows = pack().row_of_slot;
-    return static_cast<int>(rows >> 8 * slot & 0xff);
-  }
+  OCTAVO_HD static constexpr int row_of_slot(int slot) { return static_cast<int>(rows_packed >> 8 * slot & 0xff); }
   OCTAVO_HD static constexpr int column_of_sum(int i) { return A::sum_column(0, i) - A::sum_column(0, 0); }
   OCTAVO_HD static constexpr int row_of_lane(int lane) { return A::sum_row(lane, 0); }
   OCTAVO_HD static constexpr int column_of_lane(int lane) { return A::sum_column(lane, 0); }

@@ -46,6 +46,7 @@ struct forward_kernel {
   struct shared {
     alignas(16) std::uint8_t q[tile_tokens * D];
     stage ring[stages];
+    row_keys keys[tile_tokens];
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
@@ -83,7 +84,8 @@ struct forward_kernel {
     place_type place = place_type::here();
     float o[output::elements] = {};  ///< sums so far relative to 2^m
     float ones[row_tiles * atom::sums] = {};
-    float l[scores::rows] = {}, m[scores::rows] = {}, maximum[scores::rows] = {};
+    float l[scores::rows] = {};
+    float m[scores::rows] = {};  ///< the running M; -inf where no key has come
 
     OCTAVO_DEVICE void run() {
       const problem& p = kernel.data.problem;
@@ -93,14 +95,14 @@ struct forward_kernel {
       const visible_tiles mine =
           visible_tiles::of(ranges, tile.first + place.first_row, rows, rows == place.warp_rows, step);
       const score_map<functions<M>> map = score_map<functions<M>>::of(kernel.data.scale, p.softcap);
-      row_keys keys[scores::rows];
+      for (int row = M::thread_index(); row < tile_tokens; row += threads)
+        memory.keys[row] = row_keys::of(ranges, tile.first + row);
       float q_scale[scores::rows];
       const float* q_scales = kernel.q.scale + q_tile * scales_per_tile<Recipe>;
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        keys[r] = row_keys::of(ranges, tile.first + place.row(r));
         q_scale[r] = q_scales[folds ? place.row(r) : 0] * map.scale_log2 * atom::unit;
-        maximum[r] = minus_infinity;
+        m[r] = minus_infinity;
       }
       using queries = stage_copy<M, threads, tile_tokens * D>;
       typename queries::transfer of_queries;
@@ -119,7 +121,7 @@ struct forward_kernel {
         M::sync_block();
         typename copies::transfer ahead;
         if (u + stages - 1 < all.last) start_step(ahead, u + stages - 1, slot == 0 ? stages - 1 : slot - 1);
-        if (mine.any.holds(u)) visit(u, memory.ring[slot], keys, mine.whole.holds(u), map, q_scale);
+        if (mine.any.holds(u)) visit(u, memory.ring[slot], mine.whole.holds(u), map, q_scale);
         ahead.deliver();
         slot = slot + 1 == stages ? 0 : slot + 1;
       }
@@ -141,8 +143,8 @@ struct forward_kernel {
     }
 
     /// One step of keys.
-    OCTAVO_DEVICE void visit(int u, const stage& from, const row_keys (&keys)[scores::rows], bool whole,
-                             const score_map<functions<M>>& map, const float (&q_scale)[scores::rows]) {
+    OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const score_map<functions<M>>& map,
+                             const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
       multiply_rows<M, atom, row_tiles, step, D>(s, memory.q + place.first_row * D, from.k, place.lane);
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
@@ -150,9 +152,10 @@ struct forward_kernel {
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
       finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, map);
       if (!whole) [[unlikely]]
-        forbid<scores>(s, minus_infinity, keys, u * step + place.column);
-      raise_maximum(s, from, factor);
-      rescale();
+        forbid<scores>(s, minus_infinity, memory.keys, place, u * step + place.column);
+      float raised[scores::rows];
+      raise_maximum(s, from, factor, raised);
+      rescale(raised);
       weights p;
       exponentials(s, from, factor, p);
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
@@ -189,8 +192,9 @@ struct forward_kernel {
       return folds ? from.v_factor[place.column + scores::column(i)] : 0.0f;
     }
 
-    /// The running maximum.
-    OCTAVO_DEVICE void raise_maximum(float (&s)[scores::elements], const stage& from, float (&factor)[scores::rows]) {
+    /// The M that the running one becomes.
+    OCTAVO_DEVICE void raise_maximum(float (&s)[scores::elements], const stage& from, float (&factor)[scores::rows],
+                                     float (&raised)[scores::rows]) const {
       float high[scores::rows];
       find_maximum(s, from, factor, high);
       bool large = false;
@@ -201,7 +205,10 @@ struct forward_kernel {
         find_maximum(s, from, factor, high);
       }
       OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) maximum[r] = fmaxf(maximum[r], max_over_row<M>(high[r]));
+      for (int r = 0; r < scores::rows; ++r) {
+        const float of_step = max_over_row<M>(high[r]);
+        raised[r] = fmaxf(m[r], Delta::integer_maximum ? ceilf(of_step) : of_step);
+      }
     }
     OCTAVO_DEVICE void find_maximum(const float (&s)[scores::elements], const stage& from,
                                     const float (&factor)[scores::rows], float (&high)[scores::rows]) const {
@@ -212,6 +219,8 @@ struct forward_kernel {
         for (int r = 0; r < scores::rows; ++r) high[r] *= factor[r];
       }
     }
+    /// M as everybody knows it: 0 for a row without keys.
+    OCTAVO_DEVICE static float finite(float m) { return m == minus_infinity ? 0.0f : m; }
     /// l of row r so far, where it is a product.
     OCTAVO_DEVICE float& product_sum(int r) {
       int first = 0;  // an accumulator of the row
@@ -221,15 +230,14 @@ struct forward_kernel {
       return ones[r / image_layout<M>::row_slots * atom::sums + first];
     }
     /// The sums so far, relative to the new maximum.
-    OCTAVO_DEVICE void rescale() {
+    OCTAVO_DEVICE void rescale(const float (&raised)[scores::rows]) {
       float alpha[scores::rows];
       bool changed = false;
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        const float m_new = shared_exponent<Delta>(maximum[r]);
         const bool empty = (sums_by_product ? product_sum(r) : l[r]) == 0;
-        alpha[r] = empty ? 0.0f : M::exp2(m[r] - m_new);  // nothing summed yet: nothing to rescale
-        m[r] = m_new;
+        alpha[r] = empty ? 0.0f : M::exp2(m[r] - raised[r]);  // nothing summed yet: nothing to rescale
+        m[r] = raised[r];
         l[r] *= alpha[r];
         changed |= alpha[r] != 1;
       }
@@ -249,7 +257,7 @@ struct forward_kernel {
       static_assert(p_scale<E> == 256.0f);
       float shift[scores::rows];
       OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) shift[r] = log2_p_scale - m[r];
+      for (int r = 0; r < scores::rows; ++r) shift[r] = log2_p_scale - finite(m[r]);
       OCTAVO_UNROLL
       for (int i = 0; i < scores::elements; ++i) {
         const int r = scores::row(i);
@@ -287,6 +295,7 @@ struct forward_kernel {
       for (int r = 0; r < scores::rows; ++r) {
         const std::int64_t row = first + place.row(r);
         const bool exists = place.row(r) < tile.tokens;
+        m[r] = finite(m[r]);
         const float keys = (sums_by_product ? product_sum(r) * atom::unit : l[r]) * (1.0f / p_scale<E>);
         const float sink = exists ? d.sink_log2(at.document, at.h_q, row) : minus_infinity;
         const float sum = keys + sink_weight<functions<M>>(sink, m[r]);

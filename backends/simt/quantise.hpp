@@ -20,7 +20,7 @@ struct quantise_kernel {
   using share_type = tile_share<M, D>;
   using at_lane = image_layout<M>;
 
-  static constexpr int threads = share_type::threads, blocks_per_sm = D <= 128 ? 4 : 2;
+  static constexpr int threads = share_type::threads, blocks_per_sm = D <= 64 ? 4 : D <= 128 ? 2 : 1;
   struct shared {
     std::uint32_t payload[tile_tokens][share_type::row_words];
     std::uint32_t amax[tile_tokens];  ///< bits of the largest finite magnitude of each token

@@ -46,13 +46,17 @@ OCTAVO_DEVICE void finish_scores(float (&s)[Shape::elements], float (&factor)[Sh
   for (float& f : factor) f = 1;
 }
 
-/// x becomes `value` where the mask forbids the pair: -inf for a score, 0 for a weight. first_key: of the lane's columns.
-template <class Shape>
-OCTAVO_DEVICE void forbid(float (&x)[Shape::elements], float value, const row_keys (&keys)[Shape::rows],
+/// x becomes `value` where the mask forbids the pair: -inf for a score, 0 for a weight. keys: of the rows of a block, in
+/// shared memory, as few steps look at them. first_key: of the lane's columns.
+template <class Shape, class Place>
+OCTAVO_DEVICE void forbid(float (&x)[Shape::elements], float value, const row_keys* keys, const Place& place,
                           int first_key) {
+  row_keys mine[Shape::rows];
+  OCTAVO_UNROLL
+  for (int r = 0; r < Shape::rows; ++r) mine[r] = keys[place.row(r)];
   OCTAVO_UNROLL
   for (int i = 0; i < Shape::elements; ++i)
-    if (!keys[Shape::row(i)].allows(first_key + Shape::column(i))) x[i] = value;
+    if (!mine[Shape::row(i)].allows(first_key + Shape::column(i))) x[i] = value;
 }
 
 /// s * factor + shift: fused, or rounded first where the row's M is large, as the forward does it.
