@@ -21,6 +21,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct forward_kernel {
+  using machine = M;
   static constexpr const char* name = "simt forward";
   using E = typename Recipe::element;
   using atom = typename M::template atom<E, E>;

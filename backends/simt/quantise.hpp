@@ -15,6 +15,7 @@ namespace backends::simt {
 /// in each order that is wanted. Slots without a tile, and the tail of a packed tensor, are left alone.
 template <class M, class Recipe, class E, int D>
 struct quantise_kernel {
+  using machine = M;
   static constexpr bool per_token = Recipe::scale_per == recipe::granularity::token;
   static_assert(per_token || Recipe::scale_per == recipe::granularity::tile128);
   using share_type = tile_share<M, D>;

@@ -73,10 +73,14 @@ OCTAVO_DEVICE void load_piece(const void* from, std::uint32_t (&piece)[4]) {
   const words x = *(const __attribute__((address_space(1))) words*)from;  // NOLINT: no C++ cast changes address spaces
   for (int i = 0; i < 4; ++i) piece[i] = x[i];
 }
+/// Where p stands in shared memory: 32 bits, where a pointer has 64.
+OCTAVO_DEVICE std::uint32_t shared_address(void* p) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>((__attribute__((address_space(3))) void*)p));
+}
 /// Four words to shared memory.
-OCTAVO_DEVICE void store_piece(void* to, const std::uint32_t (&piece)[4]) {
+OCTAVO_DEVICE void store_piece(std::uint32_t address, const std::uint32_t (&piece)[4]) {
   using words = std::uint32_t __attribute__((ext_vector_type(4)));
-  *static_cast<words*>(to) = words{piece[0], piece[1], piece[2], piece[3]};
+  *(__attribute__((address_space(3))) words*)address = words{piece[0], piece[1], piece[2], piece[3]};  // NOLINT
 }
 
 /// Shared or global memory; orders nothing else.

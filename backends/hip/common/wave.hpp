@@ -50,15 +50,22 @@ struct wave_machine {
   /// Through registers: the loads are under way until `deliver` stores what they bring.
   template <int n>
   struct transfer {
+    static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
     std::uint32_t piece[n][4];
-    void* to[n];
+    std::uint32_t to[n];
+
+    OCTAVO_DEVICE transfer() {
+      OCTAVO_UNROLL
+      for (std::uint32_t& x : to) x = nowhere;
+    }
     OCTAVO_DEVICE void start(int i, void* destination, const void* from) {
-      to[i] = destination;
+      to[i] = amdgcn::shared_address(destination);
       amdgcn::load_piece(from, piece[i]);
     }
     OCTAVO_DEVICE void deliver() {
       OCTAVO_UNROLL
-      for (int i = 0; i < n; ++i) amdgcn::store_piece(to[i], piece[i]);
+      for (int i = 0; i < n; ++i)
+        if (to[i] != nowhere) amdgcn::store_piece(to[i], piece[i]);
     }
   };
   /// A store is done before a barrier lets its thread through.
