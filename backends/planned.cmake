@@ -3,4 +3,4 @@
 set(octavo_planned_backends
   cuda-blackwell cuda-simt
   hip-cdna4
-  sim-cuda-blackwell sim-cuda-simt sim-hip-cdna3 sim-hip-cdna4)
+  sim-cuda-blackwell sim-hip-cdna4)

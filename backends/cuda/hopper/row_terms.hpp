@@ -57,18 +57,9 @@ struct row_terms_kernel {
       const float weight = reciprocal_or_zero(sum);
       if (exists) write(index, c, delta, weight);
       const float m = exists ? data.m[index] : 0.0f;
-      constexpr float largest_sum = 4096;  // M + log2 n is then off by 2^-12 at most, where P is rounded to 2^-4
-      const bool large = !(fabsf(m) <= largest_sum), weighs = large && !Delta::reuses_forward_p;
-      to.exponent[row] = sum == 0                            ? detail::float_infinity()
-                         : Delta::reuses_forward_p || weighs ? m
-                                                             : m + std::log2(sum);
-      to.weight[row] = Delta::reuses_forward_p ? weight * (1.0f / p_scale<typename Recipe::element>)
-                       : weighs                ? weight
-                                               : 1.0f;
-      to.shift[row] = c;
-      to.delta[row] = delta;
+      to.template set<Delta, typename Recipe::element>(row, m, sum, c, delta);
       const std::uint32_t bit = 1u << row % 32;
-      if (large) ptx::atomic_or(&to.special[row / 32], bit);
+      if (row_term_tile::is_special(m)) ptx::atomic_or(&to.special[row / 32], bit);
       if (!(fabsf(c + delta) < detail::float_infinity())) ptx::atomic_or(&to.nonfinite[row / 32], bit);
     }
   }
