@@ -19,6 +19,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct dkv_kernel {
+  using machine = M;
   static constexpr const char* name = "simt dK dV";
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;
