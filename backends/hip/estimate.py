@@ -9,9 +9,10 @@ has the most matrix instructions in it. Of the ways through one turn of it, that
 instructions and fetches the most from memory and, among those, the fewest instructions: masks, soft caps, NaNs and large
 scores, which have branches of their own, are left out.
 
-It prints the clocks of that way: of the matrix unit (4 per pass), of the vector unit (4 per instruction, 16 where it is
-transcendental) and of a wave alone by llvm-mca, which issues in order and waits where a register is not there yet. With
-N waves on a SIMD, one waits while others run: the estimate is the largest of the three, the wave's clocks over N.
+It prints the clocks of that way: of the matrix unit (4 per pass), of the vector unit (4 to issue an instruction, matrix
+instructions too, and 16 for a transcendental one) and of a wave alone by llvm-mca, which issues in order and waits where a
+register is not there yet. With N waves on a SIMD, one waits while others run: the estimate is the largest of the three,
+the wave's clocks over N.
 """
 
 import argparse
@@ -161,7 +162,7 @@ def matrix_clocks(code):
 def vector_clocks(code):
     clocks = 0
     for line in code:
-        if line.startswith("v_") and not line.startswith("v_mfma"):
+        if line.startswith("v_"):
             clocks += 16 if TRANSCENDENTAL.match(line) else 4
     return clocks
 

@@ -18,20 +18,19 @@ namespace backends::amdgcn {
 /// v_exp_f32: 2^x within 1 unit in the last place; subnormal results are 0.
 OCTAVO_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 
-/// v_med3_f32: x between low and high. Of a NaN it makes a number.
-OCTAVO_DEVICE float clamp(float x, float low, float high) { return __builtin_amdgcn_fmed3f(x, low, high); }
-
-/// v_cvt_pk_fp8_f32 or v_cvt_pk_bf8_f32, twice: four numbers to nearest even. NaN stays NaN, and what does not fit becomes
-/// an infinity where there is one, else NaN (with MODE.FP16_OVFL as it is at a kernel's start).
+/// v_cvt_pk_fp8_f32 or v_cvt_pk_bf8_f32, twice: four numbers times `factor` to nearest even. NaN stays NaN, and what does
+/// not fit becomes an infinity where there is one, else NaN (with MODE.FP16_OVFL as it is at a kernel's start).
 template <class F>
-OCTAVO_DEVICE std::uint32_t pack_float8(float a, float b, float c, float d) {
+OCTAVO_DEVICE std::uint32_t pack_float8(float a, float b, float c, float d, float factor) {
+  using pair = float __attribute__((ext_vector_type(2)));  // v_pk_mul_f32
+  const pair low = pair{a, b} * factor, high = pair{c, d} * factor;
   int word = 0;
   if constexpr (F::exponent_bits == 4) {
-    word = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, word, false);
-    word = __builtin_amdgcn_cvt_pk_fp8_f32(c, d, word, true);
+    word = __builtin_amdgcn_cvt_pk_fp8_f32(low.x, low.y, word, false);
+    word = __builtin_amdgcn_cvt_pk_fp8_f32(high.x, high.y, word, true);
   } else {
-    word = __builtin_amdgcn_cvt_pk_bf8_f32(a, b, word, false);
-    word = __builtin_amdgcn_cvt_pk_bf8_f32(c, d, word, true);
+    word = __builtin_amdgcn_cvt_pk_bf8_f32(low.x, low.y, word, false);
+    word = __builtin_amdgcn_cvt_pk_bf8_f32(high.x, high.y, word, true);
   }
   return static_cast<std::uint32_t>(word);
 }

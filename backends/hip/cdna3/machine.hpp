@@ -37,12 +37,10 @@ struct machine : hip_common::wave_machine {
     return {};
   }
 
-  /// A number's OCP code read as FNUZ is half the number, so half of it is rounded, and clamped to half of OCP's largest.
+  /// A number's OCP code read as FNUZ is half the number, so half of it is rounded.
   template <class E>
   OCTAVO_DEVICE static std::uint32_t pack(float a, float b, float c, float d) {
-    constexpr float half = 1.0f / fnuz_scale_factor, largest = E::max * half;
-    return amdgcn::pack_float8<fnuz_of_t<E>>(saturated(a * half, largest), saturated(b * half, largest),
-                                             saturated(c * half, largest), saturated(d * half, largest));
+    return amdgcn::pack_float8<fnuz_of_t<E>>(a, b, c, d, 1.0f / fnuz_scale_factor);
   }
   /// OCP codes: those of `pack`, with OCP's NaN. (A zero has no sign here.)
   template <class E>

@@ -92,13 +92,6 @@ struct wave_machine {
   }
 
   OCTAVO_DEVICE static void atomic_or(std::uint32_t* to, std::uint32_t bits) { amdgcn::atomic_or(to, bits); }
-
- protected:
-  /// x between -limit and limit; a NaN stays one, and so does an infinity's.
-  OCTAVO_DEVICE static float saturated(float x, float limit) {
-    const float y = amdgcn::clamp(x, -limit, limit);
-    return x != x ? x : y;
-  }
 };
 
 }  // namespace backends::hip_common

@@ -18,12 +18,11 @@ inline float exp2(float x) {
   return y < std::numeric_limits<float>::min() ? 0.0f : y;
 }
 
-/// A NaN is passed over, as by the device: of {NaN, low, high} the smallest number is taken.
-inline float clamp(float x, float low, float high) { return x != x || x < low ? low : x > high ? high : x; }
-
 template <class F>
-std::uint32_t pack_float8(float a, float b, float c, float d) {
-  const auto code = [](float x) -> std::uint32_t { return F::template nearest_even<overflow::non_finite>(x).bits; };
+std::uint32_t pack_float8(float a, float b, float c, float d, float factor) {
+  const auto code = [factor](float x) -> std::uint32_t {
+    return F::template nearest_even<overflow::non_finite>(x * factor).bits;
+  };
   return code(a) | code(b) << 8 | code(c) << 16 | code(d) << 24;
 }
 template <class F>
