@@ -8,7 +8,7 @@
 
 OCTAVO_BEGIN_CPU_NAMESPACE
 
-struct sim_cuda_simt : sim_lanes<cuda_simt::machine> {
+struct sim_cuda_simt : sim_lanes<nvidia::machine> {
   static constexpr const char* name() { return "sim-cuda-simt"; }
   static text device() { return "a model of mma.sync on an H200, on one thread"; }
 

@@ -230,12 +230,12 @@ struct dkv_kernel {
     OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
       const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
       float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-      multiply_rows<M, score_atom, row_tiles, step, D>(x, memory.k + place.first_row * D, from.q, place.lane);
+      multiply_rows<M, score_atom, scores, D>(x, memory.k + place.first_row * D, from.q, place.lane);
       finish_scores(x, from, q_scale);
       const bool capped = map.softcap != 0;
       if (!capped) [[likely]]
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-      multiply_rows<M, dp_atom, row_tiles, step, D>(y, memory.v + place.first_row * D, from.dout, place.lane);
+      multiply_rows<M, dp_atom, scores, D>(y, memory.v + place.first_row * D, from.dout, place.lane);
       if (!capped) [[likely]] {
         make_ds<scores::elements>(x, y, 0, from, do_scale);
       } else {

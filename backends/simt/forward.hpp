@@ -147,7 +147,7 @@ struct forward_kernel {
     OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const score_map<functions<M>>& map,
                              const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
-      multiply_rows<M, atom, row_tiles, step, D>(s, memory.q + place.first_row * D, from.k, place.lane);
+      multiply_rows<M, atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);

@@ -14,6 +14,7 @@ struct forward_pass {
   using R = typename recipe::forward_of<typename Config::recipe>::type;
   // The forward knows two kinds of policy only: matched and consistent share one instantiation.
   using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
+  using kernel = forward_kernel<M, R, Delta, D>;
   image_qkv<B, M, R, D> qkv;
 
   void carve(detail::carver& memory, const problem& p, const forward_inputs& in, const forward_outputs& out) {
@@ -22,7 +23,7 @@ struct forward_pass {
   status run(typename B::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out) const {
     block_launcher<B> on(queue, p, nullptr);
     qkv.run(on, p, in);
-    on.run(forward_kernel<M, R, Delta, D>{qkv.data(p, in), out, qkv.q.operand(), qkv.k.operand(), qkv.v.operand()});
+    on.run(kernel{qkv.data(p, in), out, qkv.q.operand(), qkv.k.operand(), qkv.v.operand()});
     return on.status();
   }
 };

@@ -74,12 +74,10 @@ OCTAVO_DEVICE void load_block(const std::uint8_t* image, int block, int lane, st
 }
 
 /// d = L R^T over D channels of row images in shared memory: L from the warp's first row block on, R from a step's first.
-/// (In parentheses, without which clang 19 takes the commas for those of the declaration.)
-template <class M, class Atom, int row_tiles, int N, int D>
-OCTAVO_DEVICE void multiply_rows(float (&d)[(sums_of<M, row_tiles, N>::elements)], const std::uint8_t* left,
-                                 const std::uint8_t* right, int lane) {
-  using shape = sums_of<M, row_tiles, N>;
-  constexpr int depths = D / Atom::depth, words = Atom::words;
+template <class M, class A, class Shape, int D>
+OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const std::uint8_t* left, const std::uint8_t* right,
+                                 int lane) {
+  constexpr int depths = D / A::depth, words = A::words, row_tiles = Shape::row_tiles;
   OCTAVO_UNROLL
   for (float& x : d) x = 0;
   OCTAVO_UNROLL
@@ -88,12 +86,11 @@ OCTAVO_DEVICE void multiply_rows(float (&d)[(sums_of<M, row_tiles, N>::elements)
     OCTAVO_UNROLL
     for (int m = 0; m < row_tiles; ++m) load_block<M>(left, m * depths + k, lane, l[m]);
     OCTAVO_UNROLL
-    for (int n = 0; n < shape::atoms; ++n) {
+    for (int n = 0; n < Shape::atoms; ++n) {
       std::uint32_t r[words];
       load_block<M>(right, n * depths + k, lane, r);
       OCTAVO_UNROLL
-      for (int m = 0; m < row_tiles; ++m)
-        Atom::mma(part_of<Atom::sums>(d, (m * shape::atoms + n) * Atom::sums), l[m], r);
+      for (int m = 0; m < row_tiles; ++m) A::mma(part_of<A::sums>(d, (m * Shape::atoms + n) * A::sums), l[m], r);
     }
   }
 }
@@ -102,6 +99,7 @@ OCTAVO_DEVICE void multiply_rows(float (&d)[(sums_of<M, row_tiles, N>::elements)
 template <class M, int row_tiles, int N>
 struct packed_rows {
   using atom_layout = image_layout<M>;
+  using shape = sums_of<M, row_tiles, N>;
   static constexpr int depths = N / atom_layout::depth;
   static_assert(N % atom_layout::depth == 0, "a step is whole depths of the atom");
   std::uint32_t words[row_tiles][depths][atom_layout::words];
@@ -111,9 +109,9 @@ struct packed_rows {
     constexpr int per_depth = atom_layout::depth / atom_layout::size * atom_layout::sums;
     return m * (N / atom_layout::size * atom_layout::sums) + k * per_depth + atom_layout::sum_of_byte(w, byte);
   }
-  /// x rounded to E; x[i] is first multiplied by factor[row of i].
+  /// x rounded to E.
   template <class E>
-  OCTAVO_DEVICE void pack(const float (&x)[sums_of<M, row_tiles, N>::elements]) {
+  OCTAVO_DEVICE void pack(const float (&x)[shape::elements]) {
     each_word([&](int m, int k, int w) {
       words[m][k][w] = M::template pack<E>(x[element(m, k, w, 0)], x[element(m, k, w, 1)], x[element(m, k, w, 2)],
                                            x[element(m, k, w, 3)]);
@@ -134,21 +132,21 @@ struct packed_rows {
 
 /// Calls add(part, c) for the products of packed rows with the atoms [c * size, (c + 1) * size) of channels of a column
 /// image in shared memory, one after another: part[row_tiles * sums], started from zero.
-template <class M, class Atom, int row_tiles, int N, int D, int channels, class Add>
+template <class M, class A, int row_tiles, int N, int D, int channels, class Add>
 OCTAVO_DEVICE void multiply_columns(const packed_rows<M, row_tiles, N>& left, const std::uint8_t* columns,
                                     int first_channel, int lane, Add add) {
   using packed = packed_rows<M, row_tiles, N>;
   OCTAVO_UNROLL
-  for (int c = 0; c < channels / Atom::size; ++c) {
-    float part[row_tiles * Atom::sums];
+  for (int c = 0; c < channels / A::size; ++c) {
+    float part[row_tiles * A::sums];
     OCTAVO_UNROLL
     for (float& x : part) x = 0;
     OCTAVO_UNROLL
     for (int k = 0; k < packed::depths; ++k) {
-      std::uint32_t r[Atom::words];
-      load_block<M>(columns, k * (D / Atom::size) + first_channel / Atom::size + c, lane, r);
+      std::uint32_t r[A::words];
+      load_block<M>(columns, k * (D / A::size) + first_channel / A::size + c, lane, r);
       OCTAVO_UNROLL
-      for (int m = 0; m < row_tiles; ++m) Atom::mma(part_of<Atom::sums>(part, m * Atom::sums), left.words[m][k], r);
+      for (int m = 0; m < row_tiles; ++m) A::mma(part_of<A::sums>(part, m * A::sums), left.words[m][k], r);
     }
     add(part, c);
   }

@@ -38,14 +38,27 @@ auto with_head_dim(const problem& p, F f) {
   return f(std::integral_constant<int, 256>{});
 }
 
-/// The passes of a backend that runs these schedules on machine M: B::launch_blocks(queue, kernel) is what they ask of it.
+/// Shared memory of the pass's largest block.
+template <class Config, class M, int D>
+constexpr int most_shared_bytes() {
+  using R = typename Config::recipe;
+  using Delta = typename Config::delta;
+  const int of_kernels[] = {forward_pass<Config, M, D>::kernel::shared_bytes, delta_sums_kernel<M, R, D>::shared_bytes,
+                            dq_kernel<M, R, Delta, D>::shared_bytes, dkv_kernel<M, R, Delta, D>::shared_bytes};
+  int most = 0;
+  for (const int bytes : of_kernels) most = bytes > most ? bytes : most;
+  return most;
+}
+
+/// The passes of a backend B that runs these schedules on machine M: B::launch_blocks(queue, kernel) is what they ask of
+/// it, and, where that is known only at run time, B::most_shared_bytes() of a block.
 template <class M>
 struct passes : generic_passes {
   template <class Config>
   static std::size_t workspace_bytes(const problem& p, pass which) {
-    if constexpr (has_schedule<M, typename Config::recipe>)
-      if (takes(p)) {
-        return with_head_dim(p, [&](auto d) {
+    return choose<Config>(
+        p,
+        [&](auto d) -> std::size_t {
           detail::carver forward(nullptr), backward(nullptr), sums(nullptr);
           forward_pass<Config, M, d>{}.carve(forward, p, {}, {});
           backward_pass<Config, M, d>{}.carve(backward, p, {}, {}, true);
@@ -56,51 +69,67 @@ struct passes : generic_passes {
                  : which == pass::delta    ? sums.used()
                  : which == pass::combine  ? 0
                                            : larger;
-        });
-      }
-    return generic_passes::workspace_bytes<Config>(p, which);
+        },
+        [&] { return generic_passes::workspace_bytes<Config>(p, which); });
   }
   template <class Config>
   static status forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in,
                         const forward_outputs& out, const workspace& scratch) {
-    if constexpr (has_schedule<M, typename Config::recipe>)
-      if (takes(p)) {
-        return with_head_dim(p, [&](auto d) {
+    return choose<Config>(
+        p,
+        [&](auto d) {
           detail::carver memory(scratch.data);
           forward_pass<Config, M, d> pass;
           pass.carve(memory, p, in, out);
           return pass.run(queue, p, in, out);
-        });
-      }
-    return generic_passes::forward<Config>(queue, p, in, out, scratch);
+        },
+        [&] { return generic_passes::forward<Config>(queue, p, in, out, scratch); });
   }
   template <class Config>
   static status backward(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
                          const backward_outputs& out, const workspace& scratch) {
-    if constexpr (has_schedule<M, typename Config::recipe>)
-      if (takes(p)) {
-        return with_head_dim(p, [&](auto d) {
+    return choose<Config>(
+        p,
+        [&](auto d) {
           detail::carver memory(scratch.data);
           backward_pass<Config, M, d> pass;
           pass.carve(memory, p, in, out.dout_payload, true);
           return pass.run(queue, p, in, out);
-        });
-      }
-    return generic_passes::backward<Config>(queue, p, in, out, scratch);
+        },
+        [&] { return generic_passes::backward<Config>(queue, p, in, out, scratch); });
   }
   template <class Config>
   static status delta_sums(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
                            const delta_outputs& out, const workspace& scratch) {
-    if constexpr (has_schedule<M, typename Config::recipe>)
-      if (takes(p)) {
-        return with_head_dim(p, [&](auto d) {
+    return choose<Config>(
+        p,
+        [&](auto d) {
           detail::carver memory(scratch.data);
           backward_pass<Config, M, d> pass;
           pass.carve(memory, p, in, {}, false);
           return pass.run_delta(queue, p, in, out);
+        },
+        [&] { return generic_passes::delta_sums<Config>(queue, p, in, out, scratch); });
+  }
+
+ private:
+  /// scheduled(d) where the schedules take the problem, d being the head dimension that they are compiled for.
+  template <class Config, class Scheduled, class Generic>
+  static auto choose(const problem& p, Scheduled scheduled, Generic generic) {
+    if constexpr (has_schedule<M, typename Config::recipe>)
+      if (takes(p))
+        return with_head_dim(p, [&](auto d) {
+          constexpr int shared = most_shared_bytes<Config, M, d>();
+          if constexpr (shared <= M::shared_bytes)
+            if (device_has<typename Config::backend>(shared)) return scheduled(d);
+          return generic();
         });
-      }
-    return generic_passes::delta_sums<Config>(queue, p, in, out, scratch);
+    return generic();
+  }
+  template <class B>
+  static bool device_has(int shared) {
+    if constexpr (requires { B::most_shared_bytes(); }) return shared <= B::most_shared_bytes();
+    return true;
   }
 };
 

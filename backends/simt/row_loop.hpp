@@ -151,7 +151,7 @@ struct row_loop {
     /// Raw products to scores, s[i] * factor[row].
     OCTAVO_DEVICE void make_scores(const stage& from, float (&s)[scores::elements],
                                    float (&factor)[scores::rows]) const {
-      multiply_rows<M, score_atom, row_tiles, step, D>(s, memory.q + place.first_row * D, from.k, place.lane);
+      multiply_rows<M, score_atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
       const float k_scale = tile_scale(from.k_scale);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
@@ -159,7 +159,7 @@ struct row_loop {
     }
     /// dP is dp[i] * factor[row].
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
-      multiply_rows<M, dp_atom, row_tiles, step, D>(dp, memory.dout + place.first_row * D, from.v, place.lane);
+      multiply_rows<M, dp_atom, scores, D>(dp, memory.dout + place.first_row * D, from.v, place.lane);
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) dp[i] *= from.v_scale[place.column + scores::column(i)];

@@ -11,7 +11,7 @@
 #include <cmath>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::cuda_simt {
+namespace backends::nvidia {
 
 /// Two m16n8k32 side by side; ptx/mma.hpp has the source of the layout. Words 0 and 2 of a right operand are the first
 /// eight columns', words 1 and 3 the other eight's, which is how a left operand has its rows.
@@ -116,5 +116,5 @@ struct machine {
 
 static_assert(simt::require_machine<machine>::value);
 
-}  // namespace backends::cuda_simt
+}  // namespace backends::nvidia
 OCTAVO_END_NAMESPACE
