@@ -12,6 +12,7 @@
 
 #include <octavo/algorithm/pass_data.hpp>
 #include <octavo/backends/simt/nonfinite.hpp>
+#include <octavo/backends/simt/owned_rows.hpp>
 #include <octavo/backends/simt/results.hpp>
 #include <octavo/backends/simt/scores.hpp>
 #include <octavo/backends/simt/stage_copy.hpp>
@@ -38,6 +39,7 @@ struct forward_kernel {
   using output = sums_of<M, row_tiles, D>;
   using weights = packed_rows<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
+  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
     alignas(16) std::uint8_t k[step * D], v[step * D];
@@ -45,7 +47,7 @@ struct forward_kernel {
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    alignas(16) std::uint8_t q[tile_tokens * D];
+    typename owned::storage q;
     stage ring[stages];
     row_keys keys[tile_tokens];
     poisoned_results<M, D> poisoned;
@@ -83,6 +85,7 @@ struct forward_kernel {
     std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
 
     place_type place = place_type::here();
+    owned queries{};
     float o[output::elements] = {};  ///< sums so far relative to 2^m
     float ones[row_tiles * atom::sums] = {};
     float l[scores::rows] = {};
@@ -105,10 +108,7 @@ struct forward_kernel {
         q_scale[r] = q_scales[folds ? place.row(r) : 0] * map.scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
-      using queries = stage_copy<M, threads, tile_tokens * D>;
-      typename queries::transfer of_queries;
-      queries::start(of_queries, copy_pair{memory.q, kernel.q.images.rows + q_tile * image_bytes(tile_tokens, D)});
-      of_queries.deliver();
+      queries.fetch(memory.q, kernel.q.images.rows + q_tile * image_bytes(tile_tokens, D), place);
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;
@@ -147,7 +147,7 @@ struct forward_kernel {
     OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const score_map<functions<M>>& map,
                              const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
-      multiply_rows<M, atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
+      multiply_rows<M, atom, scores, D>(s, queries, from.k, place.lane);
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);

@@ -70,13 +70,13 @@ OCTAVO_DEVICE void load_block(const std::uint8_t* image, int block, int lane, st
   OCTAVO_UNROLL
   for (int piece = 0; piece < at::pieces; ++piece)
     __builtin_memcpy(to + piece * at::piece_words,
-                __builtin_assume_aligned(from + piece * M::lanes * at::piece_bytes, at::piece_bytes), at::piece_bytes);
+                     __builtin_assume_aligned(from + piece * M::lanes * at::piece_bytes, at::piece_bytes),
+                     at::piece_bytes);
 }
 
-/// d = L R^T over D channels of row images in shared memory: L from the warp's first row block on, R from a step's first.
-template <class M, class A, class Shape, int D>
-OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const std::uint8_t* left, const std::uint8_t* right,
-                                 int lane) {
+/// d = L R^T over D channels of row images: L the warp's own rows (owned_rows.hpp), R a step's, in shared memory.
+template <class M, class A, class Shape, int D, class Left>
+OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const Left& left, const std::uint8_t* right, int lane) {
   constexpr int depths = D / A::depth, words = A::words, row_tiles = Shape::row_tiles;
   OCTAVO_UNROLL
   for (float& x : d) x = 0;
@@ -84,7 +84,7 @@ OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const std::uint8_t
   for (int k = 0; k < depths; ++k) {
     std::uint32_t l[row_tiles][words];
     OCTAVO_UNROLL
-    for (int m = 0; m < row_tiles; ++m) load_block<M>(left, m * depths + k, lane, l[m]);
+    for (int m = 0; m < row_tiles; ++m) left.load(m, k, l[m]);
     OCTAVO_UNROLL
     for (int n = 0; n < Shape::atoms; ++n) {
       std::uint32_t r[words];
