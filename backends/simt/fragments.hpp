@@ -152,6 +152,24 @@ OCTAVO_DEVICE void multiply_columns(const packed_rows<M, row_tiles, N>& left, co
   }
 }
 
+/// The same products, added to d: channels of a fragment, which units of long sums go on from.
+template <class M, class A, int row_tiles, int N, class Shape>
+OCTAVO_DEVICE void add_columns(float (&d)[Shape::elements], const packed_rows<M, row_tiles, N>& left,
+                               const std::uint8_t* columns, int lane) {
+  using packed = packed_rows<M, row_tiles, N>;
+  OCTAVO_UNROLL
+  for (int c = 0; c < Shape::atoms; ++c) {
+    OCTAVO_UNROLL
+    for (int k = 0; k < packed::depths; ++k) {
+      std::uint32_t r[A::words];
+      load_block<M>(columns, k * Shape::atoms + c, lane, r);
+      OCTAVO_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        A::mma(part_of<A::sums>(d, (m * Shape::atoms + c) * A::sums), left.words[m][k], r);
+    }
+  }
+}
+
 template <class M>
 OCTAVO_DEVICE float max_over_row(float x) {
   OCTAVO_UNROLL
