@@ -28,12 +28,18 @@ inline bool arrive_at_barrier(block& home, warp& w, int first_thread, int id, in
     fault(w.where, "comes to " + name + " of " + std::to_string(expected) +
                        " threads, to which others came as one of " + std::to_string(barrier.expected));
   barrier.arrived += home.warp_lanes;
+  if constexpr (checks::on) checks::arrive_at_barrier(id, first_thread);
   if (barrier.arrived > expected)
     fault(w.where, "is one too many at " + name + ": " + std::to_string(barrier.arrived) + " of " +
                        std::to_string(expected) + " threads");
   if (barrier.arrived == expected) {
     ++active_machine()->report.named_barriers;
     barrier.arrived = 0;
+    if constexpr (checks::on) {
+      for (const thread* t : barrier.waiting) checks::leave_barrier(id, t->index);
+      for (int lane = 0; waits && lane < home.warp_lanes; ++lane) checks::leave_barrier(id, first_thread + lane);
+      checks::end_barrier(id);
+    }
     wake_all(barrier.waiting);
     return true;
   }
@@ -57,6 +63,9 @@ inline bool take_registers(block& home, warp& w, int count) {
 /// What the last lane to arrive does for all. Returns whether they go on; else they wait at a barrier.
 inline bool complete(block& home, warp& w, int first_thread) {
   switch (w.kind) {
+    case collective_kind::sync_warp:
+      if constexpr (checks::on) checks::warp_barrier(first_thread);
+      return true;
     case collective_kind::shuffle:
       for (int lane = 0; lane < home.warp_lanes; ++lane) {
         const auto at = static_cast<std::size_t>(lane);
@@ -110,6 +119,7 @@ inline bool complete(block& home, warp& w, int first_thread) {
 /// collective waits for has happened). `first` and `second` are operands in which lanes must agree.
 inline std::uint32_t meet(collective_kind kind, int first, int second, const contribution& given, const site& where,
                           const instruction& what = {}) {
+  const checks::unchecked here;
   maybe_yield();
   machine& m = the_machine();
   thread& t = *m.current;
@@ -152,6 +162,7 @@ inline std::uint32_t meet(collective_kind kind, int first, int second, const con
 
 /// setmaxnreg: more wait until others have given back.
 inline void set_registers(int count, bool raise, const site& where) {
+  const checks::unchecked here;
   meet(collective_kind::registers, count, raise, {}, where);
   machine& m = the_machine();
   thread& t = *m.current;

@@ -144,6 +144,7 @@ struct bulk_copy {
   std::uint32_t barrier;
   int issuer;
   site where;
+  std::uint32_t number = 0;  ///< among the copies of its barrier, as the checker counts them
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
