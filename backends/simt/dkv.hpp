@@ -205,20 +205,19 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, const step_place& from, int slot) const {
       stage& to = memory.ring[slot];
-      const std::int64_t q_tile = kernel.q.tile(from.h, first_q_slot + from.u / (tile_tokens / step));
-      const int first = from.u % (tile_tokens / step) * step;
-      const std::int64_t bytes = q_tile * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      const row_term_tile& terms = kernel.terms[q_tile];
-      copies::start(t, copy_pair{to.q, kernel.q.images.rows + bytes},
-                    copy_pair{to.q_columns, kernel.q.images.columns + bytes},
-                    copy_pair{to.dout, kernel.dout.images.rows + bytes},
-                    copy_pair{to.dout_columns, kernel.dout.images.columns + bytes},
+      const step_of_tokens<Recipe, step> at_u(kernel.q.tile(from.h, first_q_slot), from.u);
+      const row_term_tile& terms = kernel.terms[at_u.tile];
+      const int first = at_u.in_tile(from.u);
+      copies::start(t, copy_pair{to.q, at_u.in_image(kernel.q.images.rows, D)},
+                    copy_pair{to.q_columns, at_u.in_image(kernel.q.images.columns, D)},
+                    copy_pair{to.dout, at_u.in_image(kernel.dout.images.rows, D)},
+                    copy_pair{to.dout_columns, at_u.in_image(kernel.dout.images.columns, D)},
                     copy_pair{to.exponent, terms.exponent + first}, copy_pair{to.shift, terms.shift + first},
                     copy_pair{to.delta, terms.delta + first}, copy_pair{to.weight, terms.weight + first},
                     copy_pair{to.delta_nonfinite, terms.nonfinite},
-                    copy_pair{to.q_scale, factors_at<Recipe>(kernel.q.scale, q_tile, first)},
-                    copy_pair{to.do_scale, factors_at<Recipe>(kernel.dout.scale, q_tile, first)},
-                    copy_pair{to.nonfinite, kernel.dout.images.nonfinite + q_tile * 4});
+                    copy_pair{to.q_scale, at_u.in_factors(kernel.q.scale)},
+                    copy_pair{to.do_scale, at_u.in_factors(kernel.dout.scale)},
+                    copy_pair{to.nonfinite, at_u.in_marks(kernel.dout.images.nonfinite)});
     }
 
     /// The value of element i's query.
@@ -260,9 +259,9 @@ struct dkv_kernel {
       float down[scores::rows];
       pack_scaled<E>(x, packed, down);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
-        const std::int64_t q_tile = kernel.q.tile(here.h, first_q_slot + here.u / (tile_tokens / step));
-        memory.poisoned.note(packed, place, here.u % (tile_tokens / step) * step, from.nonfinite,
-                             kernel.dout.images.nonfinite_channels + q_tile * tile_tokens * (D / 32));
+        const step_of_tokens<Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
+        memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
+                             kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
       add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
       pack_scaled<G>(y, packed, down);

@@ -176,15 +176,13 @@ struct row_loop {
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       const row_loop_data<Recipe>& d = kernel.data;
       stage& to = memory.ring[slot];
-      const std::int64_t from = kv_tile + u / (tile_tokens / step);
-      const int first = u % (tile_tokens / step) * step;
-      const std::int64_t bytes = from * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      copies::start(t, copy_pair{to.k, d.k.images.rows + bytes}, copy_pair{to.v, d.v.images.rows + bytes},
-                    copy_pair{to.k_columns, d.k.images.columns + bytes},
-                    copy_pair{to.k_scale, factors_at<Recipe>(d.k.scale, from, first)},
-                    copy_pair{to.v_scale, factors_at<Recipe>(d.v.scale, from, first)},
-                    copy_pair{to.v_fold, with_v_fold ? d.v.fold + from * tile_tokens + first : nullptr},
-                    copy_pair{to.nonfinite, d.v.images.nonfinite + from * 4});
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      copies::start(t, copy_pair{to.k, at_u.in_image(d.k.images.rows, D)},
+                    copy_pair{to.v, at_u.in_image(d.v.images.rows, D)},
+                    copy_pair{to.k_columns, at_u.in_image(d.k.images.columns, D)},
+                    copy_pair{to.k_scale, at_u.in_factors(d.k.scale)},
+                    copy_pair{to.v_scale, at_u.in_factors(d.v.scale)}, copy_pair{to.v_fold, at_u.in_factors(d.v.fold)},
+                    copy_pair{to.nonfinite, at_u.in_marks(d.v.images.nonfinite)});
     }
   };
 };
