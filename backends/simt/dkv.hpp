@@ -49,7 +49,8 @@ struct dkv_kernel {
   struct shared {
     alignas(16) std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
     stage ring[stages];
-    row_keys queries[tile_tokens];  ///< that see each key
+    row_keys queries[tile_tokens];                                        ///< that see each key
+    float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
@@ -86,22 +87,19 @@ struct dkv_kernel {
           place(place_type::here()),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
           map(score_map<functions<M>>::of(of.data.forward.scale, of.data.forward.problem.softcap)),
-          v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const int key = folds ? place.row(r) : 0;
-        k_scale[r] = of.k.scale[kv_tile * scales_per_tile<Recipe> + key];
-        v_scale[r] = of.v.scale[kv_tile * scales_per_tile<Recipe> + key] * dp_atom::unit;
-        fold[r] = folds && Delta::reuses_forward_p ? of.v.fold[kv_tile * tile_tokens + key] : 0.0f;
-      }
-    }
+          v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
 
     OCTAVO_DEVICE void walk() {
       const pass_data<Recipe>& d = kernel.data.forward;
       memory.poisoned.clear(threads);
       const key_ranges ranges = d.ranges(at);
-      for (int key = M::thread_index(); key < tile_tokens; key += threads)
+      for (int key = M::thread_index(); key < tile_tokens; key += threads) {
+        const std::int64_t of = kv_tile * scales_per_tile<Recipe> + (folds ? key : 0);
         memory.queries[key] = queries_of(ranges, key);
+        memory.k_scale[key] = kernel.k.scale[of];
+        memory.v_scale[key] = kernel.v.scale[of] * dp_atom::unit;
+        memory.fold[key] = folds && Delta::reuses_forward_p ? kernel.v.fold[of] : 0.0f;
+      }
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
       using owned = stage_copy<M, threads, tile_tokens * D, tile_tokens * D>;
@@ -183,7 +181,6 @@ struct dkv_kernel {
     const int first_channel;
     const score_map<functions<M>> map;
     const std::uint32_t v_nonfinite;
-    float k_scale[scores::rows], v_scale[scores::rows], fold[scores::rows];
     float dk[output::elements] = {}, dv[output::elements] = {};
 
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
@@ -220,6 +217,11 @@ struct dkv_kernel {
                     copy_pair{to.nonfinite, at_u.in_marks(kernel.dout.images.nonfinite)});
     }
 
+    /// The lane's rows of what is known of every key.
+    OCTAVO_DEVICE void of_rows(const float (&x)[tile_tokens], float (&to)[scores::rows]) const {
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) to[r] = x[place.row(r)];
+    }
     /// The value of element i's query.
     OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
     /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
@@ -270,6 +272,8 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void finish_scores(float (&s)[scores::elements], const stage& from, float q_scale) const {
       if constexpr (folds) {
+        float k_scale[scores::rows];
+        of_rows(memory.k_scale, k_scale);
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) s[i] *= k_scale[scores::row(i)];
       }
@@ -280,13 +284,15 @@ struct dkv_kernel {
     }
     OCTAVO_DEVICE float score_factor(const stage& from, int i, float q_scale) const {
       if constexpr (folds) return at_least_tiny(map.scale_log2 * score_atom::unit * at_query(from.q_scale, i));
-      return at_least_tiny(map.scale_log2 * score_atom::unit * q_scale * k_scale[0]);
+      return at_least_tiny(map.scale_log2 * score_atom::unit * q_scale * memory.k_scale[0]);
     }
 
     /// P^T of elements [first, first + N): the same operations as in the row loops, on the transposed fragment.
     template <int N>
     OCTAVO_DEVICE void make_p(float (&s)[N], int first, const stage& from, float q_scale, int u, bool whole) const {
       const bool capped = map.softcap != 0;
+      float fold[scores::rows];
+      of_rows(memory.fold, fold);
       probabilities<M, Recipe, Delta>(
           s, any_bit(from.special) != 0, [&](int i) { return capped ? 1.0f : score_factor(from, first + i, q_scale); },
           [&](int i) { return at_query(from.exponent, first + i); },
@@ -304,7 +310,9 @@ struct dkv_kernel {
     template <int N>
     OCTAVO_DEVICE void make_ds(const float (&p)[N], float (&dp)[N], int first, const stage& from,
                                float do_scale) const {
-      const float of_tile = do_scale * v_scale[0];
+      float v_scale[scores::rows];
+      of_rows(memory.v_scale, v_scale);
+      const float of_tile = do_scale * memory.v_scale[0];
       OCTAVO_UNROLL
       for (int i = 0; i < N; ++i) {
         const int e = first + i;
