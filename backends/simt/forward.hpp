@@ -135,13 +135,12 @@ struct forward_kernel {
    private:
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       stage& to = memory.ring[slot];
-      const std::int64_t from = kv_tile + u / (tile_tokens / step);
-      const int first = u % (tile_tokens / step) * step;
-      const std::int64_t bytes = from * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      copies::start(t, copy_pair{to.k, kernel.k.images.rows + bytes}, copy_pair{to.v, kernel.v.images.columns + bytes},
-                    copy_pair{to.k_scale, factors_at<Recipe>(kernel.k.scale, from, first)},
-                    copy_pair{to.v_factor, factors_at<Recipe>(folds ? kernel.v.fold : kernel.v.scale, from, first)},
-                    copy_pair{to.nonfinite, kernel.v.images.nonfinite + from * 4});
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      copies::start(t, copy_pair{to.k, at_u.in_image(kernel.k.images.rows, D)},
+                    copy_pair{to.v, at_u.in_image(kernel.v.images.columns, D)},
+                    copy_pair{to.k_scale, at_u.in_factors(kernel.k.scale)},
+                    copy_pair{to.v_factor, at_u.in_factors(folds ? kernel.v.fold : kernel.v.scale)},
+                    copy_pair{to.nonfinite, at_u.in_marks(kernel.v.images.nonfinite)});
     }
 
     /// One step of keys.
@@ -207,9 +206,9 @@ struct forward_kernel {
       return near;
     }
     OCTAVO_DEVICE void note(const weights& p, int u, const stage& from) const {
-      const std::int64_t of = kv_tile + u / (tile_tokens / step);
-      memory.poisoned.note(p, place, u % (tile_tokens / step) * step, from.nonfinite,
-                           kernel.v.images.nonfinite_channels + of * tile_tokens * (D / 32));
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      memory.poisoned.note(p, place, at_u.in_tile(u), from.nonfinite,
+                           kernel.v.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
     }
 
     OCTAVO_DEVICE float fold(const stage& from, int i) const {
