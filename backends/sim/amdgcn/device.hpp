@@ -2,6 +2,7 @@
 // backends/hip/amdgcn/device.hpp on the host: what each instruction does to the simulated device.
 #pragma once
 
+#include <octavo/backends/sim/atomics.hpp>
 #include <octavo/backends/sim/collective.hpp>
 #include <octavo/backends/sim/exchange.hpp>
 #include <octavo/backends/sim/machine.hpp>
@@ -47,17 +48,20 @@ inline std::uint32_t bpermute(std::uint32_t x, int source, const sim::site where
 }
 inline bool any_lane(bool x, const sim::site where = sim::site::current()) { return sim::ballot(x, where) != 0; }
 
-inline void load_piece(const void* from, std::uint32_t (&piece)[4]) { std::memcpy(piece, from, sizeof piece); }
+inline void load_piece(const void* from, std::uint32_t (&piece)[4], const sim::site where = sim::site::current()) {
+  sim::check_vector(from, sizeof piece, where);
+  std::memcpy(piece, from, sizeof piece);
+}
 inline std::uint32_t shared_address(void* p, const sim::site where = sim::site::current()) {
+  sim::check_vector(p, 16, where);
   return sim::offset_in(*sim::this_thread().home, p, 16, where, "a piece");
 }
 inline void store_piece(std::uint32_t address, const std::uint32_t (&piece)[4]) {
   std::memcpy(shared_memory() + address, piece, sizeof piece);
 }
 
-inline void atomic_or(std::uint32_t* to, std::uint32_t bits) {
-  sim::maybe_yield();
-  *to |= bits;
+inline void atomic_or(std::uint32_t* to, std::uint32_t bits, const sim::site where = sim::site::current()) {
+  sim::atomic_update(to, [bits](std::uint32_t before) { return before | bits; }, sim::order::relaxed, where);
 }
 
 }  // namespace backends::amdgcn
