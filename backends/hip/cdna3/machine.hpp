@@ -29,10 +29,8 @@ struct machine : hip_common::wave_machine {
         s.blocks_per_sm = d <= 128 ? 2 : 1;
         break;
       case simt::work::delta_sums:
-        s.blocks_per_sm = d <= 128 ? 2 : 1;
-        break;
       case simt::work::dq:
-        s.blocks_per_sm = d <= 64 ? 2 : 1;
+        s.blocks_per_sm = d <= 128 ? 2 : 1;
         break;
       case simt::work::dkv:
         s.parts = d <= 128 ? 1 : 2;
