@@ -88,7 +88,7 @@ struct dkv_kernel {
           first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
           place(place_type::here()),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
-          map(score_map<functions<M>>::of(of.data.forward.scale, of.data.forward.problem.softcap)),
+          scale_log2(of.data.forward.scale * log2_e),
           v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
 
     OCTAVO_DEVICE void walk() {
@@ -178,11 +178,12 @@ struct dkv_kernel {
     const std::int64_t kv_tile, first_q_slot;
     const place_type place;
     const int first_channel;
-    const score_map<functions<M>> map;
+    const float scale_log2;
     owned keys_{}, values_{};
     const std::uint32_t v_nonfinite;
     float dk[output::elements] = {}, dv[output::elements] = {};
 
+    OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
       if (key >= tile.tokens || at.q.length == 0) return {0, 0};
       const key_range rows = ranges.rows_of(tile.first + key);
@@ -232,13 +233,14 @@ struct dkv_kernel {
       float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
       multiply_rows<M, score_atom, scores, D>(x, keys_, from.q, place.lane);
       finish_scores(x, from, q_scale);
-      const bool capped = map.softcap != 0;
+      const bool capped = softcap() != 0;
       if (!capped) [[likely]]
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
       multiply_rows<M, dp_atom, scores, D>(y, values_, from.dout, place.lane);
       if (!capped) [[likely]] {
         make_ds<scores::elements>(x, y, 0, from, do_scale);
       } else {
+        const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
         // x holds scores, which the derivative needs as well as P: P comes four at a time, and once more after.
         OCTAVO_UNROLL
         for (int first = 0; first < scores::elements; first += 4) {
@@ -277,20 +279,21 @@ struct dkv_kernel {
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) s[i] *= k_scale[scores::row(i)];
       }
-      if (map.softcap == 0) [[likely]]
+      if (softcap() == 0) [[likely]]
         return;
+      const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
       OCTAVO_UNROLL
       for (int i = 0; i < scores::elements; ++i) s[i] = map.capped(s[i] * score_factor(from, i, q_scale));
     }
     OCTAVO_DEVICE float score_factor(const stage& from, int i, float q_scale) const {
-      if constexpr (folds) return at_least_tiny(map.scale_log2 * score_atom::unit * at_query(from.q_scale, i));
-      return at_least_tiny(map.scale_log2 * score_atom::unit * q_scale * memory.k_scale[0]);
+      if constexpr (folds) return at_least_tiny(scale_log2 * score_atom::unit * at_query(from.q_scale, i));
+      return at_least_tiny(scale_log2 * score_atom::unit * q_scale * memory.k_scale[0]);
     }
 
     /// P^T of elements [first, first + N): the same operations as in the row loops, on the transposed fragment.
     template <int N>
     OCTAVO_DEVICE void make_p(float (&s)[N], int first, const stage& from, float q_scale, int u, bool whole) const {
-      const bool capped = map.softcap != 0;
+      const bool capped = softcap() != 0;
       float fold[scores::rows];
       of_rows(memory.fold, fold);
       probabilities<M, Recipe, Delta>(

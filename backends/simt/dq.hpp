@@ -57,7 +57,7 @@ struct dq_kernel {
       float exponent[scores::rows];
       of_rows(this->memory.row_terms().exponent, exponent);
       round_large<M, scores>(s, factor, exponent);
-      if (this->map.softcap == 0) [[likely]] {
+      if (this->forward().problem.softcap == 0) [[likely]] {
         probabilities_of<scores::elements>(s, 0, factor, exponent, from);
         if (!whole) [[unlikely]]
           this->forbid_pairs(s, 0.0f, u);
@@ -143,7 +143,7 @@ struct dq_kernel {
         const int r = scores::row(i);
         return p * (fmaf(x, dp_factor[r], -shift[r]) - delta[r]);
       };
-      if (this->map.softcap == 0) [[likely]] {
+      if (this->forward().problem.softcap == 0) [[likely]] {
         if ((rare | any_bit(from.nonfinite)) == 0) [[likely]] {
           OCTAVO_UNROLL
           for (int i = 0; i < scores::elements; ++i) dp[i] = gradient(s[i], dp[i], i);
@@ -157,6 +157,7 @@ struct dq_kernel {
         return;
       }
       // s holds scores: their P comes four at a time, so that both need not be kept.
+      const score_map<functions<M>> map = soft_scale::of(this->forward()).template map<M>();
       float factor[scores::rows];
       OCTAVO_UNROLL
       for (float& f : factor) f = 1;
@@ -169,7 +170,7 @@ struct dq_kernel {
           const int i = first + e, key = u * loop::step + this->place.column + scores::column(i);
           const bool seen = this->memory.keys[this->place.row(scores::row(i))].allows(key);
           ds[e] = seen && p[e] != 0 ? gradient(p[e], dp[i], i) : 0.0f;
-          dp[i] = weighted(ds[e], this->map.cap_derivative(s[i]));
+          dp[i] = weighted(ds[e], map.cap_derivative(s[i]));
         }
         if (wants_sums) add_sums(ds, first);
       }

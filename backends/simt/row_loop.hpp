@@ -87,7 +87,6 @@ struct row_loop {
               of.data.k.tile(at.h_kv, at.kv.length == 0 ? 0 : forward().kv_docs.first_slot(t.document, tile_tokens))),
           q_tile(of.data.q.tile(h, slot)),
           place(place_type::here()),
-          map(score_map<functions<M>>::of(forward().scale, forward().problem.softcap)),
           rows_nonfinite(any_bit(of.data.dout.images.nonfinite + q_tile * 4)) {}
 
     OCTAVO_DEVICE void walk() {
@@ -99,7 +98,7 @@ struct row_loop {
           visible_tiles::of(ranges, tile.first + place.first_row, rows, rows == place.warp_rows, step);
       for (int row = M::thread_index(); row < tile_tokens; row += threads) {
         memory.keys[row] = row_keys::of(ranges, tile.first + row);
-        memory.q_scale[row] = scale_of(kernel.data.q, row) * map.scale_log2 * score_atom::unit;
+        memory.q_scale[row] = scale_of(kernel.data.q, row) * (forward().scale * log2_e) * score_atom::unit;
         memory.do_scale[row] = scale_of(kernel.data.dout, row) * dp_atom::unit;
         if constexpr (with_terms) memory.sum[row] = memory.magnitude[row] = 0;
       }
@@ -143,7 +142,6 @@ struct row_loop {
     const key_ranges ranges;
     const std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
     const place_type place;
-    const score_map<functions<M>> map;
     owned queries{}, gradients{};
     const std::uint32_t rows_nonfinite;
     int last_beginning = 0;  ///< first key of the warp's last row
@@ -169,7 +167,7 @@ struct row_loop {
       const float k_scale = tile_scale(from.k_scale);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(of_row(memory.q_scale, r) * k_scale);
-      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, map);
+      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, soft_scale::of(forward()));
     }
     /// dP is dp[i] * factor[row].
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
