@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
+#include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
 #include <array>
@@ -68,6 +69,8 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
+  piece_queue pieces{};
+
   int lane() const;
 };
 
@@ -79,6 +82,7 @@ enum class collective_kind {
   any,
   instruction,
   store,
+  together,  ///< the last lane runs a function on what all have brought
   sync_block,
   sync_named,
   arrive_named,
@@ -91,6 +95,7 @@ struct contribution {
   char* row = nullptr;
   int argument = 0;
   void* registers = nullptr;  ///< of an instruction that a model computes (instruction.hpp)
+  void (*together)(const contribution* of_lanes, int lanes) = nullptr;
 };
 
 /// Computes an instruction for all lanes from what they brought: the registers of each of `count` lanes.
