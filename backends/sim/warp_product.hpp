@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of a matrix product of one warp (mma.sync on FP8), from the operands' values to FP32 sums.
 //
-// `model` is an H200, where the assembler makes m16n8k32 on FP8 of two F16 products of 16 elements each and an FP32
-// addition: T = first half, T = T + second half, D = D + T. Within a product the unit aligns all terms to the largest
-// exponent, cuts them 25 bits below it, sums exactly and cuts to FP32 (MMA-Sim, arXiv 2511.10909, for F16 on Hopper).
+// `model` is an H200, where m16n8k32 on FP8 is two F16 products of 16 elements on top of each other (cuda/ptx/mma.hpp).
+// In each the unit aligns all terms, D among them, to the largest exponent, cuts them 25 bits below it, sums exactly and
+// cuts to FP32 (MMA-Sim, arXiv 2511.10909, for F16 on Hopper).
 #pragma once
 
 #include <octavo/backends/sim/options.hpp>
@@ -42,18 +42,17 @@ inline float warp_product(const float* a, const float* b, float d, accumulation 
     if (std::isnan(sum) || std::isnan(d)) return std::bit_cast<float>(product_nan);
     return detail::add_once(sum, d);
   }
+  constexpr int fraction = 25;
   double terms[half + 1];
-  float sum = 0;
   for (int part = 0; part < 2; ++part) {  // of every word the lower two bytes, then the upper two
     for (int i = 0; i < half; ++i) {
       const int k = i / 2 * 4 + 2 * part + i % 2;
       terms[i] = static_cast<double>(a[k]) * b[k];
     }
-    terms[half] = sum;
-    constexpr int fraction = 25;
-    sum = aligned_sum(terms, part == 0 ? half : half + 1, fraction);
+    terms[half] = d;
+    d = aligned_sum(terms, half + 1, fraction);
   }
-  return sum + d;
+  return d;
 }
 
 }  // namespace backends::sim

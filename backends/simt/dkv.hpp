@@ -50,7 +50,8 @@ struct dkv_kernel {
   struct shared {
     alignas(16) std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
     stage ring[stages];
-    row_keys queries[tile_tokens];  ///< that see each key
+    row_keys queries[tile_tokens];                                        ///< that see each key
+    float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
@@ -86,23 +87,20 @@ struct dkv_kernel {
           first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
           place(place_type::here()),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
-          map(score_map<functions<M>>::of(of.data.forward.scale, of.data.forward.problem.softcap)),
-          v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const int key = folds ? place.row(r) : 0;
-        k_scale[r] = of.k.scale[kv_tile * scales_per_tile<Recipe> + key];
-        v_scale[r] = of.v.scale[kv_tile * scales_per_tile<Recipe> + key] * dp_atom::unit;
-        fold[r] = folds && Delta::reuses_forward_p ? of.v.fold[kv_tile * tile_tokens + key] : 0.0f;
-      }
-    }
+          scale_log2(of.data.forward.scale * log2_e),
+          v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
 
     OCTAVO_DEVICE void walk() {
       const pass_data<Recipe>& d = kernel.data.forward;
       memory.poisoned.clear(threads);
       const key_ranges ranges = d.ranges(at);
-      for (int key = M::thread_index(); key < tile_tokens; key += threads)
+      for (int key = M::thread_index(); key < tile_tokens; key += threads) {
+        const std::int64_t of = kv_tile * scales_per_tile<Recipe> + (folds ? key : 0);
         memory.queries[key] = queries_of(ranges, key);
+        memory.k_scale[key] = kernel.k.scale[of];
+        memory.v_scale[key] = kernel.v.scale[of] * dp_atom::unit;
+        memory.fold[key] = folds && Delta::reuses_forward_p ? kernel.v.fold[of] : 0.0f;
+      }
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
       using owned = stage_copy<M, threads, tile_tokens * D, tile_tokens * D>;
@@ -182,11 +180,11 @@ struct dkv_kernel {
     const std::int64_t kv_tile, first_q_slot;
     const place_type place;
     const int first_channel;
-    const score_map<functions<M>> map;
+    const float scale_log2;
     const std::uint32_t v_nonfinite;
-    float k_scale[scores::rows], v_scale[scores::rows], fold[scores::rows];
     float dk[output::elements] = {}, dv[output::elements] = {};
 
+    OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
       if (key >= tile.tokens || at.q.length == 0) return {0, 0};
       const key_range rows = ranges.rows_of(tile.first + key);
@@ -206,22 +204,26 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, const step_place& from, int slot) const {
       stage& to = memory.ring[slot];
-      const std::int64_t q_tile = kernel.q.tile(from.h, first_q_slot + from.u / (tile_tokens / step));
-      const int first = from.u % (tile_tokens / step) * step;
-      const std::int64_t bytes = q_tile * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      const row_term_tile& terms = kernel.terms[q_tile];
-      copies::start(t, copy_pair{to.q, kernel.q.images.rows + bytes},
-                    copy_pair{to.q_columns, kernel.q.images.columns + bytes},
-                    copy_pair{to.dout, kernel.dout.images.rows + bytes},
-                    copy_pair{to.dout_columns, kernel.dout.images.columns + bytes},
+      const step_of_tokens<Recipe, step> at_u(kernel.q.tile(from.h, first_q_slot), from.u);
+      const row_term_tile& terms = kernel.terms[at_u.tile];
+      const int first = at_u.in_tile(from.u);
+      copies::start(t, copy_pair{to.q, at_u.in_image(kernel.q.images.rows, D)},
+                    copy_pair{to.q_columns, at_u.in_image(kernel.q.images.columns, D)},
+                    copy_pair{to.dout, at_u.in_image(kernel.dout.images.rows, D)},
+                    copy_pair{to.dout_columns, at_u.in_image(kernel.dout.images.columns, D)},
                     copy_pair{to.exponent, terms.exponent + first}, copy_pair{to.shift, terms.shift + first},
                     copy_pair{to.delta, terms.delta + first}, copy_pair{to.weight, terms.weight + first},
                     copy_pair{to.delta_nonfinite, terms.nonfinite},
-                    copy_pair{to.q_scale, factors_at<Recipe>(kernel.q.scale, q_tile, first)},
-                    copy_pair{to.do_scale, factors_at<Recipe>(kernel.dout.scale, q_tile, first)},
-                    copy_pair{to.nonfinite, kernel.dout.images.nonfinite + q_tile * 4});
+                    copy_pair{to.q_scale, at_u.in_factors(kernel.q.scale)},
+                    copy_pair{to.do_scale, at_u.in_factors(kernel.dout.scale)},
+                    copy_pair{to.nonfinite, at_u.in_marks(kernel.dout.images.nonfinite)});
     }
 
+    /// The lane's rows of what is known of every key.
+    OCTAVO_DEVICE void of_rows(const float (&x)[tile_tokens], float (&to)[scores::rows]) const {
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) to[r] = x[place.row(r)];
+    }
     /// The value of element i's query.
     OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
     /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
@@ -232,13 +234,14 @@ struct dkv_kernel {
       float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
       multiply_rows<M, score_atom, scores, D>(x, memory.k + place.first_row * D, from.q, place.lane);
       finish_scores(x, from, q_scale);
-      const bool capped = map.softcap != 0;
+      const bool capped = softcap() != 0;
       if (!capped) [[likely]]
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
       multiply_rows<M, dp_atom, scores, D>(y, memory.v + place.first_row * D, from.dout, place.lane);
       if (!capped) [[likely]] {
         make_ds<scores::elements>(x, y, 0, from, do_scale);
       } else {
+        const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
         // x holds scores, which the derivative needs as well as P: P comes four at a time, and once more after.
         OCTAVO_UNROLL
         for (int first = 0; first < scores::elements; first += 4) {
@@ -261,9 +264,9 @@ struct dkv_kernel {
       float down[scores::rows];
       pack_scaled<E>(x, packed, down);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
-        const std::int64_t q_tile = kernel.q.tile(here.h, first_q_slot + here.u / (tile_tokens / step));
-        memory.poisoned.note(packed, place, here.u % (tile_tokens / step) * step, from.nonfinite,
-                             kernel.dout.images.nonfinite_channels + q_tile * tile_tokens * (D / 32));
+        const step_of_tokens<Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
+        memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
+                             kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
       add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
       pack_scaled<G>(y, packed, down);
@@ -272,23 +275,28 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void finish_scores(float (&s)[scores::elements], const stage& from, float q_scale) const {
       if constexpr (folds) {
+        float k_scale[scores::rows];
+        of_rows(memory.k_scale, k_scale);
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) s[i] *= k_scale[scores::row(i)];
       }
-      if (map.softcap == 0) [[likely]]
+      if (softcap() == 0) [[likely]]
         return;
+      const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
       OCTAVO_UNROLL
       for (int i = 0; i < scores::elements; ++i) s[i] = map.capped(s[i] * score_factor(from, i, q_scale));
     }
     OCTAVO_DEVICE float score_factor(const stage& from, int i, float q_scale) const {
-      if constexpr (folds) return at_least_tiny(map.scale_log2 * score_atom::unit * at_query(from.q_scale, i));
-      return at_least_tiny(map.scale_log2 * score_atom::unit * q_scale * k_scale[0]);
+      if constexpr (folds) return at_least_tiny(scale_log2 * score_atom::unit * at_query(from.q_scale, i));
+      return at_least_tiny(scale_log2 * score_atom::unit * q_scale * memory.k_scale[0]);
     }
 
     /// P^T of elements [first, first + N): the same operations as in the row loops, on the transposed fragment.
     template <int N>
     OCTAVO_DEVICE void make_p(float (&s)[N], int first, const stage& from, float q_scale, int u, bool whole) const {
-      const bool capped = map.softcap != 0;
+      const bool capped = softcap() != 0;
+      float fold[scores::rows];
+      of_rows(memory.fold, fold);
       probabilities<M, Recipe, Delta>(
           s, any_bit(from.special) != 0, [&](int i) { return capped ? 1.0f : score_factor(from, first + i, q_scale); },
           [&](int i) { return at_query(from.exponent, first + i); },
@@ -306,7 +314,9 @@ struct dkv_kernel {
     template <int N>
     OCTAVO_DEVICE void make_ds(const float (&p)[N], float (&dp)[N], int first, const stage& from,
                                float do_scale) const {
-      const float of_tile = do_scale * v_scale[0];
+      float v_scale[scores::rows];
+      of_rows(memory.v_scale, v_scale);
+      const float of_tile = do_scale * memory.v_scale[0];
       OCTAVO_UNROLL
       for (int i = 0; i < N; ++i) {
         const int e = first + i;

@@ -49,26 +49,21 @@ struct dq_kernel {
         : base(of, in, t, h, slot) {
       const row_term_tile& terms = of.terms[this->q_tile];
       rare = any_bit(terms.nonfinite) | any_bit(terms.special) | this->rows_nonfinite;
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const int row = this->place.row(r);
-        exponent[r] = terms.exponent[row], shift[r] = terms.shift[row];
-        delta[r] = terms.delta[row];
-        if constexpr (Delta::reuses_forward_p) weight[r] = terms.weight[row];
-      }
     }
 
     OCTAVO_DEVICE void visit(int u, const loop_stage& from, bool whole) {
       float s[scores::elements], dp[scores::elements], factor[scores::rows], dp_factor[scores::rows];
       this->make_scores(from, s, factor);
+      float exponent[scores::rows];
+      of_rows(this->memory.row_terms().exponent, exponent);
       round_large<M, scores>(s, factor, exponent);
-      if (this->map.softcap == 0) [[likely]] {
-        probabilities_of<scores::elements>(s, 0, factor, from);
+      if (this->forward().problem.softcap == 0) [[likely]] {
+        probabilities_of<scores::elements>(s, 0, factor, exponent, from);
         if (!whole) [[unlikely]]
           this->forbid_pairs(s, 0.0f, u);
       }
       this->make_dp(from, dp, dp_factor);
-      make_ds(s, dp, dp_factor, u, from);
+      make_ds(s, dp, dp_factor, exponent, u, from);
       add_products(dp, from);
     }
 
@@ -76,14 +71,12 @@ struct dq_kernel {
       const pass_data<Recipe>& d = this->forward();
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        sum[r] = sum_over_row<M>(sum[r]);
-        magnitude[r] = sum_over_row<M>(magnitude[r]);
         if (!this->exists(r) || !this->place.leads_row()) continue;
         const std::int64_t row = this->statistic(r);
         if (this->kernel.row_sum != nullptr)
           this->kernel.row_sum[row] =
-              sum[r] + sink_gradient<functions<M>>(this->kernel.data.backward, this->at.document, this->at.h_q, row);
-        if (this->kernel.l1 != nullptr) this->kernel.l1[row] = magnitude[r];
+              sum_of(r) + sink_gradient<functions<M>>(this->kernel.data.backward, this->at.document, this->at.h_q, row);
+        if (this->kernel.l1 != nullptr) this->kernel.l1[row] = this->memory.magnitude[this->place.row(r)];
       }
       // k_j = centred k_j + u: where the rows of dS sum to zero u drops out, else it does not.
       const float* u = this->kernel.key_shift;
@@ -93,7 +86,7 @@ struct dq_kernel {
         OCTAVO_UNROLL
         for (int i = 0; i < output::elements; ++i) {
           const int channel = this->place.column + output::column(i);
-          if (channel < channels) dq[i] = fmaf(u[channel], sum[output::row(i)], dq[i]);
+          if (channel < channels) dq[i] = fmaf(u[channel], sum_of(output::row(i)), dq[i]);
         }
       }
       const tensor& to = this->kernel.dq;
@@ -109,19 +102,28 @@ struct dq_kernel {
         weight[scores::rows];  ///< see row_term_tile
     std::uint32_t rare;        ///< not 0 where a row has a large M, or something that is not finite
 
+    /// The lane's rows of one of the row terms.
+    OCTAVO_DEVICE void of_rows(const float (&terms)[tile_tokens], float (&to)[scores::rows]) const {
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) to[r] = terms[this->place.row(r)];
+    }
+    OCTAVO_DEVICE float sum_of(int r) const { return this->memory.sum[this->place.row(r)]; }
+
     /// P of elements [first, first + N) of the fragment.
     template <int N>
     OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[scores::rows],
-                                        const loop_stage& from) const {
+                                        const float (&exponent)[scores::rows], const loop_stage& from) const {
+      float weight[scores::rows] = {};
+      if constexpr (Delta::reuses_forward_p) of_rows(this->memory.row_terms().weight, weight);
       probabilities<M, Recipe, Delta>(
           x, false, [&](int i) { return factor[scores::row(first + i)]; },
           [&](int i) { return exponent[scores::row(first + i)]; },
           [&](int i) { return weight[scores::row(first + i)]; }, [&](int i) { return fold(first + i, from); });
       if (Delta::reuses_forward_p || rare == 0) [[likely]]
         return;
-      const row_term_tile& terms = this->kernel.terms[this->q_tile];  // 1, or of a row with a large M
+      of_rows(this->memory.row_terms().weight, weight);  // 1, or of a row with a large M
       OCTAVO_UNROLL
-      for (int i = 0; i < N; ++i) x[i] *= terms.weight[this->place.row(scores::row(first + i))];
+      for (int i = 0; i < N; ++i) x[i] *= weight[scores::row(first + i)];
     }
     /// log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold(int i, const loop_stage& from) const {
@@ -130,14 +132,18 @@ struct dq_kernel {
 
     /// dS in the place of dP.
     OCTAVO_DEVICE void make_ds(const float (&s)[scores::elements], float (&dp)[scores::elements],
-                               const float (&dp_factor)[scores::rows], int u, const loop_stage& from) {
+                               const float (&dp_factor)[scores::rows], const float (&exponent)[scores::rows], int u,
+                               const loop_stage& from) {
+      float shift[scores::rows], delta[scores::rows];
+      of_rows(this->memory.row_terms().shift, shift);
+      of_rows(this->memory.row_terms().delta, delta);
       const bool wants_sums =
           this->kernel.row_sum != nullptr || this->kernel.l1 != nullptr || this->kernel.key_shift != nullptr;
       const auto gradient = [&](float p, float x, int i) {
         const int r = scores::row(i);
         return p * (fmaf(x, dp_factor[r], -shift[r]) - delta[r]);
       };
-      if (this->map.softcap == 0) [[likely]] {
+      if (this->forward().problem.softcap == 0) [[likely]] {
         if ((rare | any_bit(from.nonfinite)) == 0) [[likely]] {
           OCTAVO_UNROLL
           for (int i = 0; i < scores::elements; ++i) dp[i] = gradient(s[i], dp[i], i);
@@ -151,30 +157,39 @@ struct dq_kernel {
         return;
       }
       // s holds scores: their P comes four at a time, so that both need not be kept.
+      const score_map<functions<M>> map = soft_scale::of(this->forward()).template map<M>();
       float factor[scores::rows];
       OCTAVO_UNROLL
       for (float& f : factor) f = 1;
       OCTAVO_UNROLL
       for (int first = 0; first < scores::elements; first += 4) {
         float p[4] = {s[first], s[first + 1], s[first + 2], s[first + 3]}, ds[4];
-        probabilities_of<4>(p, first, factor, from);
+        probabilities_of<4>(p, first, factor, exponent, from);
         OCTAVO_UNROLL
         for (int e = 0; e < 4; ++e) {
           const int i = first + e, key = u * loop::step + this->place.column + scores::column(i);
           const bool seen = this->memory.keys[this->place.row(scores::row(i))].allows(key);
           ds[e] = seen && p[e] != 0 ? gradient(p[e], dp[i], i) : 0.0f;
-          dp[i] = weighted(ds[e], this->map.cap_derivative(s[i]));
+          dp[i] = weighted(ds[e], map.cap_derivative(s[i]));
         }
         if (wants_sums) add_sums(ds, first);
       }
     }
-    /// Elements [first, first + N).
+    /// Elements [first, first + N) of a fragment, to the sums of the rows.
     template <int N>
     OCTAVO_DEVICE void add_sums(const float (&ds)[N], int first) {
+      float sum[scores::rows] = {}, magnitude[scores::rows] = {};
       OCTAVO_UNROLL
       for (int i = 0; i < N; ++i) {
         sum[scores::row(first + i)] += ds[i];
         magnitude[scores::row(first + i)] += fabsf(ds[i]);
+      }
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) {
+        sum[r] = sum_over_row<M>(sum[r]), magnitude[r] = sum_over_row<M>(magnitude[r]);
+        if (!this->place.leads_row()) continue;
+        this->memory.sum[this->place.row(r)] += sum[r];
+        this->memory.magnitude[this->place.row(r)] += magnitude[r];
       }
     }
 

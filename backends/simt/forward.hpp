@@ -89,20 +89,19 @@ struct forward_kernel {
     float m[scores::rows] = {};  ///< the running M; -inf where no key has come
 
     OCTAVO_DEVICE void run() {
-      const problem& p = kernel.data.problem;
       const tile_run all = visible_tiles::of(ranges, tile.first, tile.tokens, false, step).any;
       const int left = tile.tokens - place.first_row;
       const int rows = left < 0 ? 0 : left < place.warp_rows ? left : place.warp_rows;
       const visible_tiles mine =
           visible_tiles::of(ranges, tile.first + place.first_row, rows, rows == place.warp_rows, step);
-      const score_map<functions<M>> map = score_map<functions<M>>::of(kernel.data.scale, p.softcap);
+      const float scale_log2 = kernel.data.scale * log2_e;
       for (int row = M::thread_index(); row < tile_tokens; row += threads)
         memory.keys[row] = row_keys::of(ranges, tile.first + row);
       float q_scale[scores::rows];
       const float* q_scales = kernel.q.scale + q_tile * scales_per_tile<Recipe>;
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        q_scale[r] = q_scales[folds ? place.row(r) : 0] * map.scale_log2 * atom::unit;
+        q_scale[r] = q_scales[folds ? place.row(r) : 0] * scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
       using queries = stage_copy<M, threads, tile_tokens * D>;
@@ -122,7 +121,7 @@ struct forward_kernel {
         M::sync_block();
         typename copies::transfer ahead;
         if (u + stages - 1 < all.last) start_step(ahead, u + stages - 1, slot == 0 ? stages - 1 : slot - 1);
-        if (mine.any.holds(u)) visit(u, memory.ring[slot], mine.whole.holds(u), map, q_scale);
+        if (mine.any.holds(u)) visit(u, memory.ring[slot], mine.whole.holds(u), q_scale);
         ahead.deliver();
         slot = slot + 1 == stages ? 0 : slot + 1;
       }
@@ -134,24 +133,22 @@ struct forward_kernel {
    private:
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       stage& to = memory.ring[slot];
-      const std::int64_t from = kv_tile + u / (tile_tokens / step);
-      const int first = u % (tile_tokens / step) * step;
-      const std::int64_t bytes = from * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      copies::start(t, copy_pair{to.k, kernel.k.images.rows + bytes}, copy_pair{to.v, kernel.v.images.columns + bytes},
-                    copy_pair{to.k_scale, factors_at<Recipe>(kernel.k.scale, from, first)},
-                    copy_pair{to.v_factor, factors_at<Recipe>(folds ? kernel.v.fold : kernel.v.scale, from, first)},
-                    copy_pair{to.nonfinite, kernel.v.images.nonfinite + from * 4});
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      copies::start(t, copy_pair{to.k, at_u.in_image(kernel.k.images.rows, D)},
+                    copy_pair{to.v, at_u.in_image(kernel.v.images.columns, D)},
+                    copy_pair{to.k_scale, at_u.in_factors(kernel.k.scale)},
+                    copy_pair{to.v_factor, at_u.in_factors(folds ? kernel.v.fold : kernel.v.scale)},
+                    copy_pair{to.nonfinite, at_u.in_marks(kernel.v.images.nonfinite)});
     }
 
     /// One step of keys.
-    OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const score_map<functions<M>>& map,
-                             const float (&q_scale)[scores::rows]) {
+    OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
       multiply_rows<M, atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
-      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, map);
+      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, soft_scale::of(kernel.data));
       if (!whole) [[unlikely]]
         forbid<scores>(s, minus_infinity, memory.keys, place, u * step + place.column);
       float raised[scores::rows];
@@ -184,9 +181,9 @@ struct forward_kernel {
           });
     }
     OCTAVO_DEVICE void note(const weights& p, int u, const stage& from) const {
-      const std::int64_t of = kv_tile + u / (tile_tokens / step);
-      memory.poisoned.note(p, place, u % (tile_tokens / step) * step, from.nonfinite,
-                           kernel.v.images.nonfinite_channels + of * tile_tokens * (D / 32));
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      memory.poisoned.note(p, place, at_u.in_tile(u), from.nonfinite,
+                           kernel.v.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
     }
 
     OCTAVO_DEVICE float fold(const stage& from, int i) const {

@@ -63,11 +63,26 @@ struct image_operand {
   OCTAVO_HD std::int64_t tile(std::int64_t h, std::int64_t slot) const { return h * slots + slot; }
 };
 
-/// Where the factors of tokens [first, ...) of a tile begin.
-template <class Recipe>
-OCTAVO_HD const float* factors_at(const float* of_tensor, std::int64_t tile, int first) {
-  return of_tensor + tile * scales_per_tile<Recipe> + (scales_by_token<Recipe> ? first : 0);
-}
+/// A run of `step` tokens, number u of a document whose first tile is `first_tile`: where its parts begin. Tiles of a
+/// document follow each other in images and factors, so that there is little to compute.
+template <class Recipe, int step>
+struct step_of_tokens {
+  std::int64_t token;  ///< counted over all tiles
+  std::int64_t tile;
+
+  OCTAVO_HD step_of_tokens(std::int64_t first_tile, int u)
+      : token(first_tile * tile_tokens + static_cast<std::int64_t>(u) * step),
+        tile(first_tile + u / (tile_tokens / step)) {}
+  /// Of an image of d channels.
+  OCTAVO_HD const std::uint8_t* in_image(const std::uint8_t* image, int d) const { return image + token * d; }
+  /// Of the scales, or of what else is kept like them.
+  OCTAVO_HD const float* in_factors(const float* factors) const {
+    return scales_by_token<Recipe> ? factors + token : factors + tile * scales_per_tile<Recipe>;
+  }
+  OCTAVO_HD const std::uint32_t* in_marks(const std::uint32_t* nonfinite) const { return nonfinite + tile * 4; }
+  /// The first token within its tile.
+  OCTAVO_HD static int in_tile(int u) { return u % (tile_tokens / step) * step; }
+};
 
 }  // namespace backends::simt
 OCTAVO_END_NAMESPACE

@@ -27,6 +27,7 @@ struct row_loop {
   static constexpr schedule plan = M::plan(which, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles;
   static constexpr bool folds = folds_token_scales<Recipe>, with_k_columns = which == work::dq;
+  static constexpr bool with_terms = which == work::dq;
   static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
   static constexpr int factors = scales_by_token<Recipe> ? step : 4;  ///< floats of a step's scales
@@ -45,7 +46,14 @@ struct row_loop {
   struct shared {
     alignas(16) std::uint8_t q[tile_tokens * D], dout[tile_tokens * D];
     stage ring[stages];
+    // Of the rows. Registers are short, and a step reads each once.
     row_keys keys[tile_tokens];
+    float q_scale[tile_tokens];   ///< with all that makes a product of Q and K payloads a score but K's scale
+    float do_scale[tile_tokens];  ///< the same for dP
+    alignas(16) char terms[with_terms ? sizeof(row_term_tile) : 16];
+    float sum[with_terms ? tile_tokens : 1], magnitude[with_terms ? tile_tokens : 1];
+
+    OCTAVO_DEVICE const row_term_tile& row_terms() const { return *reinterpret_cast<const row_term_tile*>(terms); }
   };
   static constexpr int shared_bytes = sizeof(shared);
   using copies =
@@ -77,14 +85,7 @@ struct row_loop {
               of.data.k.tile(at.h_kv, at.kv.length == 0 ? 0 : forward().kv_docs.first_slot(t.document, tile_tokens))),
           q_tile(of.data.q.tile(h, slot)),
           place(place_type::here()),
-          map(score_map<functions<M>>::of(forward().scale, forward().problem.softcap)),
-          rows_nonfinite(any_bit(of.data.dout.images.nonfinite + q_tile * 4)) {
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        q_scale[r] = scale_of(of.data.q, r) * map.scale_log2 * score_atom::unit;
-        do_scale[r] = scale_of(of.data.dout, r) * dp_atom::unit;
-      }
-    }
+          rows_nonfinite(any_bit(of.data.dout.images.nonfinite + q_tile * 4)) {}
 
     OCTAVO_DEVICE void walk() {
       auto& me = static_cast<Consumer&>(*this);
@@ -93,14 +94,21 @@ struct row_loop {
       const int rows = left < 0 ? 0 : left < place.warp_rows ? left : place.warp_rows;
       const visible_tiles mine =
           visible_tiles::of(ranges, tile.first + place.first_row, rows, rows == place.warp_rows, step);
-      for (int row = M::thread_index(); row < tile_tokens; row += threads)
+      for (int row = M::thread_index(); row < tile_tokens; row += threads) {
         memory.keys[row] = row_keys::of(ranges, tile.first + row);
+        memory.q_scale[row] = scale_of(kernel.data.q, row) * (forward().scale * log2_e) * score_atom::unit;
+        memory.do_scale[row] = scale_of(kernel.data.dout, row) * dp_atom::unit;
+        if constexpr (with_terms) memory.sum[row] = memory.magnitude[row] = 0;
+      }
       last_beginning = rows == 0 ? 0 : row_keys::of(ranges, tile.first + place.first_row + rows - 1).first;
-      using owned = stage_copy<M, threads, tile_tokens * D, tile_tokens * D>;
+      using owned =
+          stage_copy<M, threads, tile_tokens * D, tile_tokens * D, with_terms ? int{sizeof(row_term_tile)} : 0>;
       typename owned::transfer of_rows;
       const std::int64_t bytes = q_tile * image_bytes(tile_tokens, D);
+      const void* terms = nullptr;
+      if constexpr (with_terms) terms = kernel.terms + q_tile;
       owned::start(of_rows, copy_pair{memory.q, kernel.data.q.images.rows + bytes},
-                   copy_pair{memory.dout, kernel.data.dout.images.rows + bytes});
+                   copy_pair{memory.dout, kernel.data.dout.images.rows + bytes}, copy_pair{memory.terms, terms});
       of_rows.deliver();
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
@@ -120,6 +128,7 @@ struct row_loop {
         slot = slot + 1 == stages ? 0 : slot + 1;
       }
       M::template wait_transfers<0>();
+      M::sync_block();
       me.finish();
     }
 
@@ -131,9 +140,7 @@ struct row_loop {
     const key_ranges ranges;
     const std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
     const place_type place;
-    const score_map<functions<M>> map;
     const std::uint32_t rows_nonfinite;
-    float q_scale[scores::rows], do_scale[scores::rows];
     int last_beginning = 0;  ///< first key of the warp's last row
 
     OCTAVO_DEVICE const pass_data<Recipe>& forward() const { return kernel.data.backward.forward; }
@@ -142,9 +149,11 @@ struct row_loop {
     OCTAVO_DEVICE std::int64_t statistic(int r) const {
       return forward().statistic(at.document, at.h_q, tile.first + place.row(r));
     }
-    OCTAVO_DEVICE float scale_of(const image_operand& x, int r) const {
-      return x.scale[q_tile * scales_per_tile<Recipe> + (folds ? place.row(r) : 0)];
+    OCTAVO_DEVICE float scale_of(const image_operand& x, int row) const {
+      return x.scale[q_tile * scales_per_tile<Recipe> + (folds ? row : 0)];
     }
+    /// The value of the lane's r-th row: of all rows, where a tile has one scale.
+    OCTAVO_DEVICE float of_row(const float (&x)[tile_tokens], int r) const { return x[folds ? place.row(r) : 0]; }
     /// The scale of a stage's K or V; 1 for `token`, which multiplies by each key's own.
     OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
@@ -154,8 +163,8 @@ struct row_loop {
       multiply_rows<M, score_atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
       const float k_scale = tile_scale(from.k_scale);
       OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
-      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, map);
+      for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(of_row(memory.q_scale, r) * k_scale);
+      finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, soft_scale::of(forward()));
     }
     /// dP is dp[i] * factor[row].
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
@@ -166,7 +175,7 @@ struct row_loop {
       }
       const float v_scale = tile_scale(from.v_scale);
       OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) factor[r] = do_scale[r] * v_scale;
+      for (int r = 0; r < scores::rows; ++r) factor[r] = of_row(memory.do_scale, r) * v_scale;
     }
     OCTAVO_DEVICE void forbid_pairs(float (&x)[scores::elements], float value, int u) const {
       forbid<scores>(x, value, memory.keys, place, u * step + place.column);
@@ -176,15 +185,13 @@ struct row_loop {
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       const row_loop_data<Recipe>& d = kernel.data;
       stage& to = memory.ring[slot];
-      const std::int64_t from = kv_tile + u / (tile_tokens / step);
-      const int first = u % (tile_tokens / step) * step;
-      const std::int64_t bytes = from * image_bytes(tile_tokens, D) + image_bytes(first, D);
-      copies::start(t, copy_pair{to.k, d.k.images.rows + bytes}, copy_pair{to.v, d.v.images.rows + bytes},
-                    copy_pair{to.k_columns, d.k.images.columns + bytes},
-                    copy_pair{to.k_scale, factors_at<Recipe>(d.k.scale, from, first)},
-                    copy_pair{to.v_scale, factors_at<Recipe>(d.v.scale, from, first)},
-                    copy_pair{to.v_fold, with_v_fold ? d.v.fold + from * tile_tokens + first : nullptr},
-                    copy_pair{to.nonfinite, d.v.images.nonfinite + from * 4});
+      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      copies::start(t, copy_pair{to.k, at_u.in_image(d.k.images.rows, D)},
+                    copy_pair{to.v, at_u.in_image(d.v.images.rows, D)},
+                    copy_pair{to.k_columns, at_u.in_image(d.k.images.columns, D)},
+                    copy_pair{to.k_scale, at_u.in_factors(d.k.scale)},
+                    copy_pair{to.v_scale, at_u.in_factors(d.v.scale)}, copy_pair{to.v_fold, at_u.in_factors(d.v.fold)},
+                    copy_pair{to.nonfinite, at_u.in_marks(d.v.images.nonfinite)});
     }
   };
 };

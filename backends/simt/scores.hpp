@@ -4,6 +4,7 @@
 #pragma once
 
 #include <octavo/algorithm/delta.hpp>
+#include <octavo/algorithm/pass_data.hpp>
 #include <octavo/algorithm/softmax.hpp>
 #include <octavo/backends/simt/fragments.hpp>
 #include <octavo/backends/simt/powers.hpp>
@@ -29,17 +30,31 @@ OCTAVO_DEVICE void round_large(float (&s)[Shape::elements], float (&factor)[Shap
     if (is_large(m[r])) factor[r] = 1;
 }
 
+/// What a score_map is made of, where the registers of one are too many: few problems have a softcap.
+struct soft_scale {
+  float scale, softcap;
+  template <class M>
+  OCTAVO_DEVICE score_map<functions<M>> map() const {
+    return score_map<functions<M>>::of(scale, softcap);
+  }
+  template <class Recipe>
+  OCTAVO_DEVICE static soft_scale of(const pass_data<Recipe>& data) {
+    return {data.scale, data.problem.softcap};
+  }
+};
+
 /// Makes s[i] * factor[row] the score. factor comes as the scales of row and key tile and of the softmax; `token`
 /// multiplies the key's own scale in, a softcap leaves nothing to multiply by. key_scale: at the lane's first column.
 template <class M, class Shape, bool folds>
 OCTAVO_DEVICE void finish_scores(float (&s)[Shape::elements], float (&factor)[Shape::rows], const float* key_scale,
-                                 const score_map<functions<M>>& map) {
+                                 const soft_scale& scale) {
   if constexpr (folds) {
     OCTAVO_UNROLL
     for (int i = 0; i < Shape::elements; ++i) s[i] *= key_scale[Shape::column(i)];
   }
-  if (map.softcap == 0) [[likely]]
+  if (scale.softcap == 0) [[likely]]
     return;
+  const score_map<functions<M>> map = scale.template map<M>();
   OCTAVO_UNROLL
   for (int i = 0; i < Shape::elements; ++i) s[i] = map.capped(s[i] * factor[Shape::row(i)]);
   OCTAVO_UNROLL

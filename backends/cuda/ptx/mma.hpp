@@ -6,8 +6,9 @@
 //     B word w   column g, elements 4 q + 16 w and the three after
 //     D sum i    row g + 8 (i / 2), column 2 q + i % 2
 //
-// sm_89 and sm_120 multiply FP8. sm_90 and sm_100 have the instruction, and the assembler makes it of F16 products: the
-// lower two bytes of every word first, then the upper two on top, and an FP32 addition to D.
+// sm_89 and sm_120 multiply FP8. sm_90 and sm_100 do not: their assembler makes the instruction of F16 products and FP32
+// additions to D. There it is written out as two F16 products, of the lower two bytes of every word and then of the upper
+// two, each added to D by the product itself.
 #pragma once
 
 #include <octavo/backends/cuda/ptx/device.hpp>
@@ -22,6 +23,50 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::ptx {
 
+#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
+/// Four FP8 numbers as F16: the lower two bytes, the upper two. Exact.
+template <class E>
+OCTAVO_DEVICE void unpack_pairs(std::uint32_t bytes, std::uint32_t& low, std::uint32_t& high) {
+  if constexpr (std::is_same_v<E, e5m2>)
+    asm("{\n"
+        ".reg .b16 a, b;\n"
+        "mov.b32 {a, b}, %2;\n"
+        "cvt.rn.f16x2.e5m2x2 %0, a;\n"
+        "cvt.rn.f16x2.e5m2x2 %1, b;\n"
+        "}"
+        : "=r"(low), "=r"(high)
+        : "r"(bytes));
+  else
+    asm("{\n"
+        ".reg .b16 a, b;\n"
+        "mov.b32 {a, b}, %2;\n"
+        "cvt.rn.f16x2.e4m3x2 %0, a;\n"
+        "cvt.rn.f16x2.e4m3x2 %1, b;\n"
+        "}"
+        : "=r"(low), "=r"(high)
+        : "r"(bytes));
+}
+OCTAVO_DEVICE void mma_f16(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
+                           std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// A: elements L; B: elements R; b0 and b1 are words of B.
+template <class L, class R>
+OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
+                       std::uint32_t b1) {
+  std::uint32_t a_low[4], a_high[4], b_low[2], b_high[2];
+  OCTAVO_UNROLL
+  for (int i = 0; i < 4; ++i) unpack_pairs<L>(a[i], a_low[i], a_high[i]);
+  unpack_pairs<R>(b0, b_low[0], b_high[0]);
+  unpack_pairs<R>(b1, b_low[1], b_high[1]);
+  mma_f16(d0, d1, d2, d3, a_low, b_low[0], b_low[1]);
+  mma_f16(d0, d1, d2, d3, a_high, b_high[0], b_high[1]);
+}
+#else
 /// A: elements L; B: elements R; b0 and b1 are words of B.
 template <class L, class R>
 OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
@@ -42,6 +87,8 @@ OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::ui
     OCTAVO_MMA("e4m3.e4m3");
 #undef OCTAVO_MMA
 }
+
+#endif
 
 }  // namespace backends::ptx
 OCTAVO_END_NAMESPACE

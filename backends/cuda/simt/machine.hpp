@@ -42,21 +42,21 @@ struct machine {
   template <class L, class R>
   using atom = mma_atom<L, R>;
 
-  /// Registers decide: dK and dV of 16 keys take 128 of them at d 128, O of 32 rows as many.
+  /// Registers decide. Two row tiles make every right operand, which sm_90 converts to F16, serve twice; dK and dV of 16
+  /// keys alone take 128 registers at d 128.
   static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity) {
+    const simt::schedule two_tiles{.row_tiles = 2, .step = 64, .stages = 2, .blocks_per_sm = 2};
+    const simt::schedule two_tiles_of_32{.row_tiles = 2, .step = 32, .stages = 2, .blocks_per_sm = 2};
+    const simt::schedule one_tile_of_32{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
     switch (which) {
       case simt::work::forward:
-        return d <= 128 ? simt::schedule{.row_tiles = 2, .step = 64, .stages = 2, .blocks_per_sm = 2}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
       case simt::work::delta_sums:
-        return d <= 128 ? simt::schedule{.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 2}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
+        return d <= 128 ? two_tiles : one_tile_of_32;
       case simt::work::dq:
-        return d <= 128 ? simt::schedule{.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 1}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
+        return d <= 64 ? two_tiles : d <= 128 ? two_tiles_of_32 : one_tile_of_32;
       case simt::work::dkv:
-        return d <= 128 ? simt::schedule{.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 1}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = 2};
+        if (d <= 64) return two_tiles_of_32;
+        return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = d <= 128 ? 1 : 2};
     }
     return {};
   }
