@@ -14,7 +14,7 @@ struct sim_hip_cdna3 : sim_lanes<cdna3::machine> {
 
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    return launch_on_model(on, kernel, name());
+    return sim::launch_blocks(on, kernel, name());
   }
 };
 
