@@ -2,5 +2,4 @@
 # Backends whose names are taken and that programs list as not compiled until a folder describes them.
 set(octavo_planned_backends
   cuda-blackwell
-  hip-cdna4
-  sim-cuda-blackwell sim-hip-cdna4)
+  sim-cuda-blackwell)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What llvm-mca says of the main loop of a kernel for CDNA3, by no more than the compiler's assembler.
 
-    estimate.py FILE.s [--kernel NAME] [--waves N] [--keep FILE]
+    estimate.py FILE.s --products P --exponentials E [--kernel NAME] [--waves N] [--keep FILE]
 
 FILE.s comes from clang -x hip --offload-arch=gfx942 --offload-device-only -S. The main loop of a kernel is the loop that
-has the most matrix instructions in it. Of the ways through one turn of it, that one is taken which runs the most matrix
-instructions and fetches the most from memory and, among those, the fewest instructions: masks, soft caps, NaNs and large
-scores, which have branches of their own, are left out.
+has the most matrix instructions in it. Of the ways through one turn of it, that one is taken which runs P matrix
+instructions (or, failing that, the next larger number of them) and E exponentials at least, fetches the most from memory
+and, among those, has the fewest instructions: masks, soft caps, NaNs and large scores, which have branches of their own,
+are left out.
 
 It prints the clocks of that way: of the matrix unit (4 per pass), of the vector unit (4 to issue an instruction, matrix
 instructions too, and 16 for a transcendental one) and of a wave alone by llvm-mca, which issues in order and waits where a
@@ -120,38 +121,39 @@ def loops_of(blocks, order):
     return loops, place
 
 
-def hot_way(blocks, loop, header):
-    """Code of the way through one turn: the most matrix instructions and fetches, then the fewest instructions."""
+def hot_way(blocks, loop, header, products, exponentials):
+    """Code of the way through one turn that the description above names."""
     sys.setrecursionlimit(100000)
-    best = {}
+    known = {}
     open_names = set()
 
-    def score(name):
-        """(products and fetches, -instructions, names) of the best way from a block to the header."""
-        if name in best:
-            return best[name]
+    def ways(name):
+        """The best way from a block to the header by its (products, exponentials): (fetches, -instructions, names)."""
+        if name in known:
+            return known[name]
         if name in open_names:
-            return None  # an inner loop's way back
+            return {}  # an inner loop's way back
         open_names.add(name)
         block = blocks[name]
-        found = None
+        found = {}
+        matrix, exps = block.count("v_mfma"), block.count("v_exp")
+        fetches = block.count("global_load_dwordx4|ds_write_b128")
         for following in block.next:
-            if following == header:
-                rest = (0, 0, [])
-            elif following in loop:
-                rest = score(following)
-            else:
-                rest = None
-            if rest is not None and (found is None or rest[:2] > found[:2]):
-                found = rest
+            rest = {(0, 0): (0, 0, [])} if following == header else ways(following) if following in loop else {}
+            for (p, e), way in rest.items():
+                key = (p + matrix, min(e + exps, exponentials))
+                candidate = (way[0] + fetches, way[1] - len(block.code), [name] + way[2])
+                if key not in found or candidate[:2] > found[key][:2]:
+                    found[key] = candidate
         open_names.discard(name)
-        if found is not None:
-            own = block.count("v_mfma|global_load_dwordx4|ds_write_b128")
-            found = (found[0] + own, found[1] - len(block.code), [name] + found[2])
-        best[name] = found
+        known[name] = found
         return found
 
-    way = score(header)
+    all_ways = ways(header)
+    enough = [key for key in all_ways if key[0] >= products and key[1] >= exponentials]
+    if not enough:
+        sys.exit(f"no way through the loop runs {products} products and {exponentials} exponentials: {list(all_ways)}")
+    way = all_ways[min(enough)]
     return [line for name in way[2] for line in blocks[name].code]
 
 
@@ -183,6 +185,8 @@ def mca(code, keep):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("file")
+    options.add_argument("--products", type=int, required=True, help="matrix instructions of a turn")
+    options.add_argument("--exponentials", type=int, required=True, help="of a turn")
     options.add_argument("--kernel", default="", help="only kernels whose name contains this")
     options.add_argument("--waves", type=int, default=2, help="on a SIMD")
     options.add_argument("--keep", help="write the way there")
@@ -200,7 +204,7 @@ def main():
         # The innermost of those that hold the most products.
         most = max(products.values())
         header = min((h for h in loops if products[h] == most), key=lambda h: len(loops[h]))
-        code = hot_way(blocks, loops[header], header)
+        code = hot_way(blocks, loops[header], header, arguments.products, arguments.exponentials)
         matrix, vector, alone = matrix_clocks(code), vector_clocks(code), mca(code, arguments.keep)
         total = max(matrix, vector, alone / arguments.waves)
         count = lambda pattern: sum(1 for line in code if re.match(pattern, line))

@@ -21,3 +21,9 @@ octavo_backend(sim-hip-cdna3
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
+octavo_backend(sim-hip-cdna4
+  TYPE octavo::backends::sim_hip_cdna4
+  HEADER octavo/backends/sim/hip_cdna4.hpp
+  RECIPES token tile
+  LINK octavo::sim
+  UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

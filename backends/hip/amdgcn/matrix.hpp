@@ -61,17 +61,18 @@ namespace detail {
 template <int N>
 using float_vector = float __attribute__((ext_vector_type(N)));
 
+// Whole, and not number by number: so the compiler keeps accumulators together from one product to the next, where it
+// would else copy them together before each and apart after it.
 template <int N>
 OCTAVO_DEVICE float_vector<N> gathered(const float (&d)[N]) {
   float_vector<N> x;
-  OCTAVO_UNROLL
-  for (int i = 0; i < N; ++i) x[i] = d[i];
+  __builtin_memcpy(&x, d, sizeof x);
   return x;
 }
 template <class Vector, int N>
 OCTAVO_DEVICE void scatter(const Vector& x, float (&d)[N]) {
-  OCTAVO_UNROLL
-  for (int i = 0; i < N; ++i) d[i] = x[i];
+  static_assert(sizeof x == sizeof d);
+  __builtin_memcpy(d, &x, sizeof d);
 }
 OCTAVO_DEVICE long pair(const std::uint32_t* x) { return static_cast<long>(x[0] | std::uint64_t{x[1]} << 32); }
 }  // namespace detail

@@ -20,21 +20,23 @@ struct machine : hip_common::wave_machine {
   template <class L, class R>
   using atom = mfma_32<L, R>;
 
+  /// Rows stay in registers, of which a lane has 512: shared memory is what is short.
   static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity) {
+    simt::schedule s{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .rows_in_registers = true};
     switch (which) {
       case simt::work::forward:
-        return d <= 128 ? simt::schedule{.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 2}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
+        s.step = d <= 64 ? 64 : 32;
+        s.blocks_per_sm = d <= 128 ? 2 : 1;
+        break;
       case simt::work::delta_sums:
       case simt::work::dq:
-        return d <= 64    ? simt::schedule{.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 2}
-               : d <= 128 ? simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1}
-                          : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
+        s.blocks_per_sm = d <= 128 ? 2 : 1;
+        break;
       case simt::work::dkv:
-        return d <= 128 ? simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1}
-                        : simt::schedule{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = 2};
+        s.parts = d <= 128 ? 1 : 2;
+        break;
     }
-    return {};
+    return s;
   }
 
   /// A number's OCP code read as FNUZ is half the number, so half of it is rounded.

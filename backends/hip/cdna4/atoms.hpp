@@ -16,6 +16,7 @@ template <int Rows, int Depth>
 struct scaled_layout : atom_layout<Rows, Depth, 1> {
   static constexpr float unit = 1;
   static constexpr bool block_scaled = true;
+  static constexpr bool long_sums = false;  ///< for all that is public
   OCTAVO_HD static constexpr int scale_row(int lane) { return scaled_layout::shape.operand_row(lane); }
   OCTAVO_HD static constexpr int scale_block(int lane) { return scaled_layout::shape.scale_block(lane); }
 };

@@ -48,8 +48,12 @@ inline std::uint32_t bpermute(std::uint32_t x, int source, const sim::site where
 }
 inline bool any_lane(bool x, const sim::site where = sim::site::current()) { return sim::ballot(x, where) != 0; }
 
-inline void load_piece(const void* from, std::uint32_t (&piece)[4]) { std::memcpy(piece, from, sizeof piece); }
+inline void load_piece(const void* from, std::uint32_t (&piece)[4], const sim::site where = sim::site::current()) {
+  sim::check_vector(from, sizeof piece, where);
+  std::memcpy(piece, from, sizeof piece);
+}
 inline std::uint32_t shared_address(void* p, const sim::site where = sim::site::current()) {
+  sim::check_vector(p, 16, where);
   return sim::offset_in(*sim::this_thread().home, p, 16, where, "a piece");
 }
 inline void store_piece(std::uint32_t address, const std::uint32_t (&piece)[4]) {
