@@ -132,6 +132,8 @@ inline const char* name_of(collective_kind kind) {
       return "max_over_warp";
     case collective_kind::any:
       return "any_in_warp";
+    case collective_kind::instruction:
+      return "an instruction";
     case collective_kind::store:
       return "store_transposed";
     case collective_kind::sync_block:
@@ -147,6 +149,8 @@ inline const char* name_of(collective_kind kind) {
   }
   return "nothing";
 }
+
+inline const char* name_of(const warp& w) { return w.what.name != nullptr ? w.what.name : name_of(w.kind); }
 
 }  // namespace backends::sim
 OCTAVO_END_NAMESPACE

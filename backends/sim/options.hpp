@@ -5,6 +5,8 @@
 #include <octavo/config.hpp>
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
@@ -39,10 +41,11 @@ struct report {
   std::int64_t phases = 0;          ///< phases of barriers in shared memory that ended
   std::int64_t bulk_copies = 0;
   std::int64_t bulk_bytes = 0;
-  std::int64_t warp_collectives = 0;  ///< shuffles, votes, stmatrix, ... of a warp
-  std::int64_t turns = 0;             ///< wait_turn that had to wait
-  std::int64_t switches = 0;          ///< of the simulator between threads
-  int most_resident = 0;              ///< blocks that ran at once
+  std::map<std::string, std::int64_t> matrix_instructions{};  ///< of warps and warpgroups, by name
+  std::int64_t warp_collectives = 0;                          ///< shuffles, votes, stmatrix, ... of a warp
+  std::int64_t turns = 0;                                     ///< wait_turn that had to wait
+  std::int64_t switches = 0;                                  ///< of the simulator between threads
+  int most_resident = 0;                                      ///< blocks that ran at once
 };
 
 }  // namespace backends::sim

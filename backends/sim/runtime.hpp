@@ -9,6 +9,8 @@
 
 #include <octavo/backends/sim/copies.hpp>
 #include <octavo/backends/sim/deadlock.hpp>
+#include <octavo/backends/sim/exchange.hpp>
+#include <octavo/backends/sim/instruction.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/options.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
@@ -31,7 +33,7 @@ inline void check_return(thread& t) {
   warp& w = home.warp_of(t);
   if (w.arrived > 0)
     fault(w.where, std::string("returns from the kernel while lane ") + std::to_string(w.first_lane) +
-                       " of its warp is at " + name_of(w.kind));
+                       " of its warp is at " + name_of(w));
   if (!home.barriers[0].waiting.empty()) fault("returns from the kernel while others wait at sync_block");
   if (t.issued > t.waited)
     fault("returns from the kernel with " + std::to_string(t.issued - t.waited) +
@@ -54,17 +56,18 @@ inline void run_thread(boost::context::detail::transfer_t came) {
   switch_fiber(t, m.scheduler, true);
 }
 
-inline std::unique_ptr<block> make_block(std::int64_t index, int threads, int shared_bytes) {
+inline std::unique_ptr<block> make_block(std::int64_t index, int threads, int shared_bytes, int warp_lanes) {
   auto b = std::make_unique<block>();
   b->index = index;
   b->shared_bytes = shared_bytes;
+  b->warp_lanes = warp_lanes;
   const std::size_t size = static_cast<std::size_t>(shared_bytes);
   b->memory = std::make_unique<char[]>(size + 1024 + canary_bytes);
   b->shared = b->memory.get() + (1024 - reinterpret_cast<std::uintptr_t>(b->memory.get()) % 1024) % 1024;
   std::memset(b->shared, 0xff, size);
   std::memset(b->shared + size, 0xa5, canary_bytes - 1024);
   b->threads = std::vector<thread>(static_cast<std::size_t>(threads));
-  b->warps.resize(static_cast<std::size_t>(threads / lanes));
+  b->warps.resize(static_cast<std::size_t>(threads / warp_lanes));
   b->groups = std::vector<warpgroup>(static_cast<std::size_t>((threads + group_lanes - 1) / group_lanes));
   b->unfenced.assign(size / 16 + 1, 0);
   b->published.assign(b->shared, b->shared + size + 16);
@@ -73,8 +76,8 @@ inline std::unique_ptr<block> make_block(std::int64_t index, int threads, int sh
   return b;
 }
 
-inline void start_block(machine& m, std::int64_t index, int threads, int shared_bytes) {
-  m.blocks.push_back(make_block(index, threads, shared_bytes));
+inline void start_block(machine& m, std::int64_t index, int threads, int shared_bytes, int warp_lanes) {
+  m.blocks.push_back(make_block(index, threads, shared_bytes, warp_lanes));
   block& b = *m.blocks.back();
   for (int i = 0; i < threads; ++i) {
     thread& t = b.threads[static_cast<std::size_t>(i)];
@@ -136,9 +139,9 @@ inline void run_ready(machine& m) {
   if (t.home->finished == static_cast<int>(t.home->threads.size())) end_block(m, *t.home);
 }
 
-inline void run_all(machine& m, std::int64_t blocks, int threads, int shared_bytes) {
+inline void run_all(machine& m, std::int64_t blocks, int threads, int shared_bytes, int warp_lanes) {
   std::int64_t next = 0;
-  const auto start_next = [&] { start_block(m, next++, threads, shared_bytes); };
+  const auto start_next = [&] { start_block(m, next++, threads, shared_bytes, warp_lanes); };
   for (;;) {
     while (next < blocks && static_cast<int>(m.blocks.size()) < m.options.resident) start_next();
     if (m.blocks.empty()) return;
@@ -177,10 +180,22 @@ struct activation {
 
 }  // namespace detail
 
+/// Lanes of a kernel's warps: its own warp_lanes, or its machine's lanes, or 32.
+template <class Kernel>
+constexpr int warp_lanes_of() {
+  if constexpr (requires { Kernel::warp_lanes; })
+    return Kernel::warp_lanes;
+  else if constexpr (requires { Kernel::machine::lanes; })
+    return Kernel::machine::lanes;
+  else
+    return lanes;
+}
+
 /// Runs all blocks of a kernel to their end. Its members: threads, shared_bytes (static), blocks(), operator()().
 template <class Kernel>
 report launch(const Kernel& kernel, const options& how = {}) {
-  static_assert(Kernel::threads % lanes == 0 && Kernel::threads > 0 && Kernel::threads <= 1024,
+  static_assert(warp_lanes_of<Kernel>() == 32 || warp_lanes_of<Kernel>() == 64, "a warp has 32 lanes or 64");
+  static_assert(Kernel::threads % warp_lanes_of<Kernel>() == 0 && Kernel::threads > 0 && Kernel::threads <= 1024,
                 "a block is whole warps, and at most 1024 threads");
   static_assert(Kernel::shared_bytes >= 0 && Kernel::shared_bytes <= most_shared_bytes,
                 "a block of Hopper has at most 227 KB of shared memory");
@@ -188,7 +203,7 @@ report launch(const Kernel& kernel, const options& how = {}) {
   m.body = [](const void* k) { (*static_cast<const Kernel*>(k))(); };
   m.kernel = &kernel;
   const detail::activation active(m);
-  detail::run_all(m, kernel.blocks(), Kernel::threads, Kernel::shared_bytes);
+  detail::run_all(m, kernel.blocks(), Kernel::threads, Kernel::shared_bytes, warp_lanes_of<Kernel>());
   return m.report;
 }
 

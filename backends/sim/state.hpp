@@ -18,7 +18,8 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
 
-inline constexpr int lanes = 32;          ///< of a warp
+inline constexpr int lanes = 32;          ///< of a warp of NVIDIA's, and unless a kernel says otherwise
+inline constexpr int most_lanes = 64;     ///< of a wave of AMD's
 inline constexpr int group_lanes = 128;   ///< of a warpgroup
 inline constexpr int barrier_count = 16;  ///< named barriers of a block, 0 being that of all its threads
 /// Dynamic shared memory begins behind the kilobyte that the system keeps, so that address 0 means nothing.
@@ -67,7 +68,7 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
-  int lane() const { return index % lanes; }
+  int lane() const;
 };
 
 enum class collective_kind {
@@ -76,6 +77,7 @@ enum class collective_kind {
   shuffle,
   maximum,
   any,
+  instruction,
   store,
   sync_block,
   sync_named,
@@ -88,6 +90,16 @@ struct contribution {
   std::array<std::uint32_t, 4> values{};
   char* row = nullptr;
   int argument = 0;
+  void* registers = nullptr;  ///< of an instruction that a model computes (instruction.hpp)
+};
+
+/// Computes an instruction for all lanes from what they brought: the registers of each of `count` lanes.
+using warp_model = void (*)(const void* context, void* const* registers, int count);
+struct instruction {
+  const char* name = nullptr;
+  warp_model model = nullptr;
+  const void* context = nullptr;  ///< of the model
+  bool counted = false;           ///< by name in the report
 };
 
 /// The collective that lanes of a warp have reached. All arrive at one before any reaches the next.
@@ -97,9 +109,10 @@ struct warp {
   int arrived = 0;
   int first_lane = 0;
   site where{};
+  instruction what{};
   int finished = 0;
-  std::array<contribution, lanes> given{};
-  std::array<std::uint32_t, lanes> result{};
+  std::array<contribution, most_lanes> given{};
+  std::array<std::uint32_t, most_lanes> result{};
   int registers = 0;
   std::uint64_t priority = 0;
 };
@@ -165,6 +178,7 @@ struct warpgroup {
 struct block {
   std::int64_t index = 0;
   int shared_bytes = 0;
+  int warp_lanes = lanes;
   int finished = 0;
   int free_registers = 0;  ///< of the pool that setmaxnreg takes from, by warp
   char* shared = nullptr;
@@ -184,9 +198,11 @@ struct block {
   std::vector<std::int64_t> published_at{};  ///< `fences` when shared memory was found equal to `published`
   std::int64_t fences = 0;
 
-  warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / lanes)]; }
+  warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / warp_lanes)]; }
   warpgroup& group_of(const thread& t) { return groups[static_cast<std::size_t>(t.index / group_lanes)]; }
 };
+
+inline int thread::lane() const { return index % home->warp_lanes; }
 
 }  // namespace backends::sim
 OCTAVO_END_NAMESPACE

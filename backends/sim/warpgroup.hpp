@@ -121,6 +121,7 @@ inline void run_product(machine& m, block& home, product& p) {
   p.done = true;
   --p.d->pending;
   ++m.report.products;
+  ++m.report.matrix_instructions["wgmma m64n" + std::to_string(p.columns) + "k32"];
 }
 
 /// Runs products in order until `until` have run, as far as all lanes have issued them.
