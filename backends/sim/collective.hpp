@@ -6,6 +6,7 @@
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/config.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -31,9 +32,14 @@ inline bool arrive_at_barrier(block& home, warp& w, int first_thread, int id, in
   if (barrier.arrived > expected)
     fault(w.where, "is one too many at " + name + ": " + std::to_string(barrier.arrived) + " of " +
                        std::to_string(expected) + " threads");
+  const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
+  std::for_each(first, last, [&](const thread& t) { barrier.heard.join(t.order.heard); });
   if (barrier.arrived == expected) {
     ++active_machine()->report.named_barriers;
     barrier.arrived = 0;
+    for (thread* t : barrier.waiting) t->order.heard.join(barrier.heard);
+    if (waits) std::for_each(first, last, [&](thread& t) { t.order.heard.join(barrier.heard); });
+    barrier.heard.clear();
     wake_all(barrier.waiting);
     return true;
   }
@@ -91,6 +97,13 @@ inline bool complete(block& home, warp& w, int first_thread) {
       for (std::size_t lane = 0; lane < registers.size(); ++lane) registers[lane] = w.given[lane].registers;
       w.what.model(w.what.context, registers.data(), home.warp_lanes);
       if (w.what.counted) ++active_machine()->report.matrix_instructions[w.what.name];
+      return true;
+    }
+    case collective_kind::sync_warp: {
+      const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
+      clock all;
+      std::for_each(first, last, [&](const thread& t) { all.join(t.order.heard); });
+      std::for_each(first, last, [&](thread& t) { t.order.heard.join(all); });
       return true;
     }
     case collective_kind::sync_block:

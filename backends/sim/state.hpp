@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
+#include <octavo/backends/sim/order.hpp>
 #include <octavo/config.hpp>
 
 #include <array>
@@ -54,6 +55,13 @@ struct accumulators_in_use {
   std::int64_t product;  ///< the last one that writes them
 };
 
+/// Registers of a load from tensor memory that has not been waited for.
+struct loaded_registers {
+  float* to;
+  std::vector<std::uint32_t> values;
+  site where;
+};
+
 struct thread : fiber {
   block* home = nullptr;
   int index = 0;
@@ -67,6 +75,9 @@ struct thread : fiber {
   bool fenced = false;                        ///< wgmma_fence since the last wait
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
+
+  knowledge order{};
+  std::vector<loaded_registers> loads{};
 
   int lane() const;
 };
@@ -121,6 +132,7 @@ struct named_barrier {
   int expected = 0;  ///< threads, 0 while nobody has come
   int arrived = 0;
   std::vector<thread*> waiting{};
+  clock heard{};  ///< from those who have come
 };
 
 /// What the simulator keeps beside the word of a barrier in shared memory.
@@ -129,6 +141,8 @@ struct phase_waiters {
   int not_resumed = 0;  ///< woken by the end of a phase, and not yet run
   int initialiser = 0;  ///< the thread
   bool fenced = false;  ///< fence_barriers has followed
+  clock coming{};       ///< what arrivals of the phase under way know
+  clock ended{};        ///< and those of all phases before
 };
 
 struct bulk_copy {
@@ -139,6 +153,8 @@ struct bulk_copy {
   std::uint32_t barrier;
   int issuer;
   site where;
+  int agent;  ///< and its number there: order.hpp
+  std::uint32_t time;
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
@@ -175,6 +191,9 @@ struct warpgroup {
   std::vector<thread*> waiting{};
 };
 
+struct tensor_state;  // tensor_memory.hpp
+struct async_state;   // proxy.hpp
+
 struct block {
   std::int64_t index = 0;
   int shared_bytes = 0;
@@ -197,6 +216,10 @@ struct block {
   std::vector<char> published{};
   std::vector<std::int64_t> published_at{};  ///< `fences` when shared memory was found equal to `published`
   std::int64_t fences = 0;
+
+  sim::agents agents{};
+  std::shared_ptr<tensor_state> tensors{};  ///< where the kernel uses tensor memory
+  std::shared_ptr<async_state> async{};     ///< where asynchronous units touch shared memory
 
   warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / warp_lanes)]; }
   warpgroup& group_of(const thread& t) { return groups[static_cast<std::size_t>(t.index / group_lanes)]; }
