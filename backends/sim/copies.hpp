@@ -118,8 +118,9 @@ inline void wait_phase(const void* at, int parity, const site& where) {
   block& home = *t.home;
   const std::uint32_t offset = barrier_offset(at, where);
   if (parity != 0 && parity != 1) fault(where, "waits for a phase of parity " + std::to_string(parity));
+  const barrier_word barrier = load_barrier(home, offset, where);
   phase_waiters& waiters = home.phases[offset];
-  if (load_barrier(home, offset, where).phase == parity) {
+  if (barrier.phase == parity) {
     waiters.waiting.push_back(&t);
     wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
     --waiters.not_resumed;
