@@ -14,6 +14,7 @@
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/options.hpp>
 #include <octavo/backends/sim/tasks.hpp>
+#include <octavo/backends/sim/tensor_cores.hpp>
 #include <octavo/backends/sim/tensor_memory.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
@@ -98,7 +99,7 @@ inline void end_block(machine& m, block& b) {
     if (c.home == &b)
       fault("block " + std::to_string(b.index) + " ended while a copy to offset " + std::to_string(c.to) +
             " was under way (" + text_of(c.where) + ")");
-  check_tasks_ended(m, b);
+  check_products_ended(b);
   check_tensor_memory_freed(b);
   const char* canary = b.shared + b.shared_bytes;
   if (!std::all_of(canary, canary + canary_bytes - 1024, [](char c) { return c == static_cast<char>(0xa5); }))

@@ -37,7 +37,7 @@ namespace detail {
 
 inline access next_tensor_access(block& home, const thread& t, tensor_use use, std::uint64_t chain, const site& where) {
   const int agent = home.agents.of(agents::tensor_cores, static_cast<std::uint32_t>(t.index));
-  return {agent, home.agents.next(agent), use, chain, where};
+  return {agent, home.agents.next(agent, where), use, chain, where};
 }
 
 /// The column of an address of whole columns.
@@ -207,6 +207,19 @@ inline void issue_scale_copy(std::uint32_t to, std::uint64_t tile, const site& w
   });
 }
 
+/// At the end of a block, somebody must have waited for everything.
+inline void check_products_ended(const block& b) {
+  for (const auto& [who, agent] : b.agents.numbers) {
+    if (who.first != agents::tensor_cores) continue;
+    const std::uint32_t last = b.agents.last(agent);
+    if (std::none_of(b.threads.begin(), b.threads.end(),
+                     [&, agent = agent](const thread& t) { return t.order.heard.of(agent) >= last; }))
+      fault("block " + std::to_string(b.index) + " ended with products, copies or commits of thread " +
+            std::to_string(who.second) + " that nothing has waited for (" +
+            text_of(b.agents.last_at[static_cast<std::size_t>(agent)]) + ")");
+  }
+}
+
 /// Arrives at a barrier when all that the thread has issued has ended; with it goes what the thread knows.
 inline void issue_commit(const void* at, const site& where) {
   maybe_yield();
@@ -216,7 +229,7 @@ inline void issue_commit(const void* at, const site& where) {
   load_barrier(home, offset, where);
   if (!home.phases[offset].fenced)
     fault(where, "commits to " + name_of_barrier(offset) + ", whose init no fence_barriers has followed");
-  const int agent = home.agents.of(agents::tensor_cores, static_cast<std::uint32_t>(t.index));
+  const int agent = detail::next_tensor_access(home, t, tensor_use::none, 0, where).agent;
   clock all = t.order.heard;
   all.join(t.order.known);  // a commit is a tcgen05_fence_before as well
   all.raise(agent, home.agents.last(agent));

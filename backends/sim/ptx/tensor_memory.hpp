@@ -59,7 +59,7 @@ inline sim::tensor_region quarter_of(const tensor_lane& l, const char* name) {
 
 inline sim::access next_access(sim::block& home, sim::agents::kind what, const tensor_lane& l, sim::tensor_use use) {
   const int agent = home.agents.of(what, static_cast<std::uint32_t>(l.thread->index / sim::lanes));
-  return {agent, home.agents.next(agent), use, 0, l.where};
+  return {agent, home.agents.next(agent, l.where), use, 0, l.where};
 }
 
 inline void model_load(std::span<tensor_lane* const> lanes) {
