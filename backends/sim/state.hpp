@@ -155,6 +155,7 @@ struct bulk_copy {
   site where;
   int agent;  ///< and its number there: order.hpp
   std::uint32_t time;
+  std::uint32_t number = 0;  ///< among the copies of its barrier, as the checker counts them
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.

@@ -166,9 +166,25 @@ inline void check_register_fence(machine& m, thread& t, const float* d, bool fro
     t.in_use.push_back({d, t.issued});
 }
 
+/// The product reads shared memory from now on until what waits for it: after what all threads of its warpgroup have
+/// seen, and before what comes after their waits.
+inline void check_operands(const product& p, int group, std::int64_t number) {
+  if constexpr (checks::on) {
+    checks::begin_product(group, static_cast<std::uint32_t>(number + 1));
+    const auto reads = [&](std::uint64_t bits, int rows) {
+      const descriptor d = descriptor::decode(bits);
+      for (int row = 0; row < rows; row += 8)
+        for (int chunk = 0; chunk < 2; ++chunk) checks::product_reads(d.at(row, chunk), 128, p.where);
+    };
+    if (!p.from_registers) reads(p.a, product_rows);
+    reads(p.b, p.columns);
+  }
+}
+
 /// One lane issues a product.
 inline void issue_product(float* d, int columns, const std::uint32_t* a_registers, std::uint64_t a, std::uint64_t b,
                           bool accumulate, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   machine& m = the_machine();
   thread& t = *m.current;
@@ -229,17 +245,20 @@ inline void issue_product(float* d, int columns, const std::uint32_t* a_register
     }
   }
   if (++p.joined < group_lanes) return;
+  check_operands(p, t.index / group_lanes, number);
   wake_all(g.waiting);
   if (m.one_in(3)) run_products_early(m, home, g);
 }
 
 inline void commit_products() {
+  const checks::unchecked here;
   thread& t = this_thread();
   t.committed.push_back(t.issued);
 }
 
 /// Until at most `pending` groups of the lane run.
 inline void wait_products(int pending, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   machine& m = the_machine();
   thread& t = *m.current;
@@ -254,6 +273,7 @@ inline void wait_products(int pending, const site& where) {
     wait_for({.kind = wait_kind::products, .id = static_cast<int>(until), .where = where});
   }
   t.waited = std::max(t.waited, until);
+  if constexpr (checks::on) checks::wait_products(t.index / group_lanes, static_cast<std::uint32_t>(t.waited));
   std::erase_if(t.in_use, [&](const accumulators_in_use& use) { return use.product < until; });
   const int lane = t.index % group_lanes;
   const auto covered = [&](const accumulators& d) {  // no product that the lane has not waited for writes them

@@ -29,6 +29,7 @@ struct alignas(8) shared_barrier {
 
 inline void fence_barriers() { sim::fence_initialised_barriers(); }
 inline void fence_async() {
+  const sim::checks::unchecked here;
   sim::maybe_yield();
   sim::thread& t = sim::this_thread();
   for (const std::uint32_t piece : t.unfenced)
@@ -39,6 +40,7 @@ inline void fence_async() {
 
 inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arrived,
                       const sim::site where = sim::site::current()) {
+  const sim::checks::unchecked here;
   sim::maybe_yield();
   sim::machine& m = sim::the_machine();
   sim::thread& t = *m.current;
@@ -72,6 +74,8 @@ inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arr
   const sim::access filling = sim::fill_pieces(home, t, offset, bytes, barrier, where);
   m.copies.push_back(
       {&home, offset, static_cast<const char*>(from), bytes, barrier, t.index, where, filling.agent, filling.time});
+  if constexpr (sim::checks::on)
+    m.copies.back().number = sim::checks::issue_copy(barrier, to, from, static_cast<std::size_t>(bytes), where);
   ++m.report.bulk_copies;
   m.report.bulk_bytes += bytes;
 }
