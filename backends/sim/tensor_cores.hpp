@@ -239,6 +239,7 @@ inline void issue_commit(const void* at, const site& where) {
   all.join(t.order.known);  // a commit is a tcgen05_fence_before as well
   const std::uint32_t last = home.agents.last(agent);
   all.raise(agent, last);
+  if constexpr (checks::on) checks::commit_tensor_operations(last);
   issue_task(t, where, [all, last, offset, where, issuer = t.index, &home](machine&) {
     barrier_word barrier = load_barrier(home, offset, where);
     if (barrier.pending == 0)

@@ -32,6 +32,7 @@ struct phase_state {
   vector_clock ended{};      ///< of the last phase
   int slot = 0;              ///< of its copies
   clock_value copies = 0;
+  std::map<clock_value, vector_clock> commits{};  ///< of tensor cores: under way, by their number
 
   void gather(int of, clock_value time) {
     const auto at = static_cast<std::size_t>(of);

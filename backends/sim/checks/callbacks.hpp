@@ -114,6 +114,7 @@ void tensor_operation_reads(std::uint32_t offset, std::size_t bytes, const std::
   const detail::working c;
   c->tensor_operation_reads(offset, bytes, c->place_of(where));
 }
+void commit_tensor_operations(std::uint32_t number) { detail::working()->commit_tensor_operations(number); }
 void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier) {
   detail::working()->finish_tensor_operations(block, thread, number, barrier);
 }

@@ -188,10 +188,20 @@ class checker {
     act_as(epoch::make(current_->about.index, unit.slot, unit.copies),
            [&] { access_at(running.shared + offset, bytes, false, at); });
   }
+  /// A commit: what it tells of later is what the operations came after, and themselves; of what the thread did since it
+  /// last came to a barrier, nothing.
+  void commit_tensor_operations(std::uint32_t number) {
+    vector_clock& before = current_->tensor_cores_of(thread_).commits[number];
+    before = current_->threads[static_cast<std::size_t>(thread_)].seen;
+    --before.own[static_cast<std::size_t>(thread_)];
+  }
   void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier) {
     block_state& b = *blocks_.at(block);
-    const int slot = b.tensor_cores_of(thread).slot;
-    b.phase(barrier).gather(slot, number);
+    phase_state& unit = b.tensor_cores_of(thread);
+    phase_state& phase = b.phase(barrier);
+    phase.gathering.join(unit.commits[number]);
+    phase.gather(unit.slot, number);
+    unit.commits.erase(number);
   }
 
   /// A product comes after what all threads of the warpgroup have seen.

@@ -88,7 +88,8 @@ void product_reads(std::uint32_t offset, std::size_t bytes, const std::source_lo
 void wait_products(int group, std::uint32_t count);  ///< the running thread has waited for so many
 std::uint32_t issue_tensor_operation();              ///< to tcgen05, by the running thread; its number there
 void tensor_operation_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where);
-/// Those up to `number` of a thread have ended: who sees the barrier's phase comes after them.
+void commit_tensor_operations(std::uint32_t number);  ///< the one just issued is a commit
+/// The commit of a thread is reached: who sees the barrier's phase comes after all that was issued before it.
 void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier);
 
 /// Reports a fault of the running thread where it is not aligned. For vector accesses: a compiler's own call does not
