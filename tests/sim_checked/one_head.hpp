@@ -104,7 +104,6 @@ struct one_head {
     }
     return all;
   }
-
 };
 
 }  // namespace sim_checked
