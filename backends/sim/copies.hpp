@@ -152,7 +152,10 @@ inline void publish(block& home, std::uint32_t offset, int bytes) {
 inline void finish_copy(machine& m, std::size_t which) {
   const bulk_copy c = m.copies[which];
   m.copies.erase(m.copies.begin() + static_cast<std::ptrdiff_t>(which));
-  std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
+  if (c.gather)
+    c.gather(c.home->shared + c.to);
+  else
+    std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
   publish(*c.home, c.to, c.bytes);
   if constexpr (checks::on) checks::finish_copy(c.home->index, c.barrier, c.number);
   barrier_word barrier = load_barrier(*c.home, c.barrier, c.where);

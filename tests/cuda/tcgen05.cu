@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every wrapper of Blackwell's instructions once, for the assembler. Nothing here runs.
 #include <octavo/backends/cuda/ptx/tcgen05.hpp>
+#include <octavo/backends/cuda/ptx/tensor_copy.hpp>
 
 using namespace octavo;
 using namespace octavo::backends::ptx;
@@ -34,6 +35,26 @@ __device__ void multiply(tensor_address t, const char* shared) {
 }
 
 }  // namespace
+
+/// As kernels are: an object in the parameters, which holds the map.
+struct copies {
+  tensor_map map;
+};
+
+extern "C" __global__ void tensor_copy_wrappers(const __grid_constant__ copies c) {
+  char* shared = shared_memory();
+  auto& barrier = *reinterpret_cast<shared_barrier*>(shared + 65536);
+  if (thread_index() != 0) return;
+  tensor_load(shared, c.map, -1, 2, barrier);
+  tensor_load(shared, c.map, -1, 2, 3, barrier);
+  tensor_load(shared, c.map, -1, 2, 3, 4, barrier);
+}
+
+bool encode_a_map(const void* data);
+bool encode_a_map(const void* data) {
+  copies c;
+  return encode(c.map, {data, 2, {128, 100}, {128}, {128, 64}, swizzle::bytes_128});
+}
 
 extern "C" __global__ void __launch_bounds__(128, 1) tcgen05_wrappers() {
   char* shared = shared_memory();
