@@ -5,4 +5,5 @@ octavo_backend(sim-cuda-hopper
   HEADER octavo/backends/sim/hopper.hpp
   RECIPES token tile
   LINK octavo::sim
+  ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

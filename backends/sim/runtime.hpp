@@ -22,11 +22,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -226,6 +229,25 @@ struct activation {
 
 }  // namespace detail
 
+/// A kernel's own name, or that of its class without namespaces and arguments.
+template <class Kernel>
+const char* name_of_kernel() {
+  if constexpr (requires { Kernel::name; }) {
+    return Kernel::name;
+  } else {
+    static const std::string name = [] {
+      int error = 0;
+      char* const full = abi::__cxa_demangle(typeid(Kernel).name(), nullptr, nullptr, &error);
+      std::string text = error == 0 ? full : "kernel";
+      std::free(full);
+      text = text.substr(0, text.find('<'));
+      const std::size_t scope = text.rfind("::");
+      return scope == std::string::npos ? text : text.substr(scope + 2);
+    }();
+    return name.c_str();
+  }
+}
+
 /// Lanes of a kernel's warps: its own warp_lanes, or its machine's lanes, or 32.
 template <class Kernel>
 constexpr int warp_lanes_of() {
@@ -248,7 +270,7 @@ report launch(const Kernel& kernel, const options& how = {}) {
   machine m(how);
   m.body = [](const void* k) { (*static_cast<const Kernel*>(k))(); };
   m.kernel = &kernel;
-  if constexpr (requires { Kernel::name; }) m.kernel_name = Kernel::name;
+  m.kernel_name = name_of_kernel<Kernel>();
   m.report.shared_bytes = Kernel::shared_bytes;
   m.report.races_checked = checks::on && how.check_races;
   const detail::activation active(m);

@@ -149,6 +149,26 @@ struct product_task {
   }
 };
 
+struct commit_task {
+  block* home;
+  clock all;  ///< what is told
+  std::uint32_t offset;
+  int issuer;
+  std::uint32_t last;  ///< operation of the issuer
+  site where;
+
+  void operator()(machine&) const {
+    barrier_word barrier = load_barrier(*home, offset, where);
+    if (barrier.pending == 0)
+      fault(where, "commits to " + name_of_barrier(offset) + " when all " + std::to_string(barrier.expected) +
+                       " arrivals of the phase have come");
+    --barrier.pending;
+    home->phases[offset].coming.join(all);
+    if constexpr (checks::on) checks::finish_tensor_operations(home->index, issuer, last, offset);
+    store_barrier(*home, offset, barrier, where);
+  }
+};
+
 }  // namespace detail
 
 /// One thread issues a product.
@@ -240,16 +260,7 @@ inline void issue_commit(const void* at, const site& where) {
   const std::uint32_t last = home.agents.last(agent);
   all.raise(agent, last);
   if constexpr (checks::on) checks::commit_tensor_operations(last);
-  issue_task(t, where, [all, last, offset, where, issuer = t.index, &home](machine&) {
-    barrier_word barrier = load_barrier(home, offset, where);
-    if (barrier.pending == 0)
-      fault(where, "commits to " + name_of_barrier(offset) + " when all " + std::to_string(barrier.expected) +
-                       " arrivals of the phase have come");
-    --barrier.pending;
-    home.phases[offset].coming.join(all);
-    if constexpr (checks::on) checks::finish_tensor_operations(home.index, issuer, last, offset);
-    store_barrier(home, offset, barrier, where);
-  });
+  issue_task(t, where, detail::commit_task{&home, all, offset, t.index, last, where});
 }
 
 }  // namespace backends::sim

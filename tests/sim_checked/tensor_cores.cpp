@@ -83,8 +83,7 @@ TEST_CASE("checked: the address that tcgen05_alloc writes is read behind a barri
       if (thread() < 32)
         ptx::tcgen05_alloc(reinterpret_cast<ptx::tensor_address*>(ptx::shared_memory() + frame_at), 32);
       if (behind) ptx::sync_block();
-      volatile std::uint32_t seen = 0;
-      if (thread() == 64) seen = frame.address().bits;
+      if (thread() == 64 && frame.address().bits == 7) return;  // which it never is
       ptx::sync_block();
       if (thread() < 32) ptx::tcgen05_dealloc(frame.address(), 32);
     });

@@ -42,11 +42,11 @@ struct phase_state {
 };
 
 struct block_state {
-  static constexpr int group_slots = 8, barriers = 16;
+  static constexpr int group_slots = 8, named_barriers = 16;
 
   block_description about;
   std::vector<thread_state> threads;
-  std::array<vector_clock, barriers> named{};
+  std::array<vector_clock, named_barriers> named{};
   std::map<std::uint32_t, phase_state> phases{};
   std::vector<std::uint32_t> phase_at{};  ///< offsets of barriers, in the order of their slots
   shadow memory;

@@ -136,9 +136,9 @@ class checker {
 
   void warp_barrier(int first_thread) {
     vector_clock all;
-    const int lanes = current_->about.warp_lanes;
-    for (int t = first_thread; t < first_thread + lanes; ++t) current_->release(t, all);
-    for (int t = first_thread; t < first_thread + lanes; ++t) current_->acquire(t, all);
+    const int end = first_thread + current_->about.warp_lanes;
+    for (int t = first_thread; t < end; ++t) current_->release(t, all);
+    for (int t = first_thread; t < end; ++t) current_->acquire(t, all);
     renew();
   }
   void arrive_at_barrier(int id, int first_thread) {
