@@ -50,7 +50,13 @@ struct knowledge {
 
 /// The agents of a block.
 struct agents {
-  enum kind { loads, stores, tensor_cores, copies };  ///< by warp, warp, thread, offset of the barrier
+  enum kind {
+    loads,
+    stores,
+    tensor_cores,
+    copies,
+    products
+  };  ///< by warp, warp, thread, offset of the barrier, warpgroup
 
   std::map<std::pair<kind, std::uint32_t>, int> numbers{};
   std::vector<std::uint32_t> issued{};          ///< operations of each

@@ -77,7 +77,7 @@ inline void check_overwrite(block& home, const thread& t, std::uint32_t offset, 
       if (!a.ended_for(t.order.heard))
         fault(where, std::string(how) + " offset " + std::to_string(at * 16) +
                          ", which a product or a copy may still read (" + text_of(a.where) +
-                         "): this thread has not waited for its commit");
+                         "): this thread does not know of its end");
     if (!piece.filler.ended_for(t.order.heard))
       fault(where, std::string(how) + " offset " + std::to_string(at * 16) + ", which a copy fills (" +
                        text_of(piece.filler.where) + ") that this thread has not waited for");

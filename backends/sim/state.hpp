@@ -181,6 +181,7 @@ struct product {
   int first_lane = 0;
   site where{};
   std::shared_ptr<accumulators> d{};
+  std::vector<access> fillers{};  ///< copies that filled its operands, the last of each barrier
   std::array<std::uint8_t, 64 * 32> registers{};
   std::array<const std::uint32_t*, group_lanes> operand{};
   std::array<std::array<std::uint32_t, 4>, group_lanes> operand_values{};
