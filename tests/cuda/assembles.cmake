@@ -4,7 +4,7 @@
 string(REPLACE "," ";" architectures "${ARCHITECTURES}")
 foreach(architecture IN LISTS architectures)
   execute_process(COMMAND "${COMPILER}" -std=c++20 -O3 "-gencode=arch=compute_${architecture},code=sm_${architecture}"
-    "-I${INCLUDE}" -Xptxas -v -cubin -o "${OUT}" "${SOURCE}" RESULT_VARIABLE failed OUTPUT_VARIABLE report
+    "-I${INCLUDE}" "-I${INCLUDE}/../tests" -Xptxas -v -cubin -o "${OUT}" "${SOURCE}" RESULT_VARIABLE failed OUTPUT_VARIABLE report
     ERROR_VARIABLE report)
   if(failed)
     message(SEND_ERROR "sm_${architecture}:\n${report}")
