@@ -7,7 +7,7 @@
 #include <octavo/numeric/minifloat.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 /// e8m0::for_amax(amax, E::max) for the bits of a finite amax: what a full mantissa has above that of E::max, added,
 /// carries into the exponent if amax's is larger. For subnormal numbers, whose exponents are not in their bits, both
@@ -26,6 +26,9 @@ OCTAVO_DEVICE constexpr float reciprocal_of(e8m0 scale) {
   return detail::bit_cast<float>((2u * e8m0::bias - scale.bits) << detail::float_mantissa_bits);
 }
 
+/// What a column image holds where an element is not finite: -0, which multiplies as a zero does.
+inline constexpr std::uint8_t nonfinite_in_columns = 0x80;
+
 /// The highest bit of every byte of a word that is an infinity or a NaN.
 template <class E>
 OCTAVO_DEVICE constexpr std::uint32_t nonfinite_bytes(std::uint32_t bytes) {
@@ -40,5 +43,5 @@ OCTAVO_DEVICE constexpr std::uint32_t marked_bytes(std::uint32_t bytes) {
   return (bytes & (nonzero & ~nonfinite) * 0xff) | nonfinite * nonfinite_in_columns;
 }
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

@@ -14,10 +14,11 @@
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
-#include <octavo/backends/cuda/hopper/fragments.hpp>
+#include <octavo/backends/cuda/common/scores.hpp>
+#include <octavo/backends/cuda/common/visible_tiles.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 struct row_term_tile {
   float exponent[tile_tokens], shift[tile_tokens], delta[tile_tokens], weight[tile_tokens];
@@ -26,14 +27,14 @@ struct row_term_tile {
 };
 
 /// Makes the tiles above from the sums of the matched delta or from O, and what the generic sink gradient reads.
-/// Eight threads a row.
-template <class Recipe, class Delta, int D>
+/// Eight threads a row. Operand: image_operand of the schedules.
+template <class Recipe, class Delta, int D, class Operand>
 struct row_terms_kernel {
   static constexpr int threads = 256, shared_bytes = 0, blocks_per_sm = 2;
   static constexpr int lanes = 8, channels = D / lanes;
 
   backward_data<Recipe> data;
-  image_operand dout;  ///< consistent: dO as dP is made of it
+  Operand dout;  ///< consistent: dO as dP is made of it
   const_tensor dout_given, o, o_residual;
   const float* shift = nullptr;  ///< matched: c
   delta_outputs sums;            ///< matched
@@ -109,9 +110,7 @@ struct row_terms_kernel {
     };
     read(o, y);
     if (Delta::reuses_forward_p || !dout_given) {
-      const float scale = dout.scale[tile * scales_per_tile<Recipe> + (folds_token_scales<Recipe> ? row : 0)];
-      const std::uint8_t* image = dout.images.rows + tile * tile_images::row_bytes(D);
-      for (int c = 0; c < channels; ++c) x[c] = e4m3::decode(image[row_image_at(row, lane * channels + c)]) * scale;
+      dout.template decode<Recipe, D>(tile, row, lane * channels, x);
     } else {
       read(dout_given, x);
     }
@@ -125,5 +124,5 @@ struct row_terms_kernel {
   }
 };
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

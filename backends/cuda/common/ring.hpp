@@ -5,7 +5,7 @@
 #include <octavo/backends/cuda/ptx/copy.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 /// The barriers of a ring: per stage one that its bytes complete, and one at which its readers arrive.
 template <int stages>
@@ -36,5 +36,5 @@ struct ring_place {
   OCTAVO_DEVICE void wait_empty(ring<stages>& r) const { r.empty[stage].wait(parity ^ 1); }
 };
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE
