@@ -53,6 +53,8 @@ inline void store_barrier(block& home, std::uint32_t offset, barrier_word barrie
                        std::to_string(waiters.not_resumed) +
                        " threads that wait for the last one have seen its end: on the device they may miss it");
     ++active_machine()->report.phases;
+    waiters.ended.join(waiters.coming);
+    waiters.coming.clear();
     const int ended = barrier.phase;
     barrier.phase ^= 1;
     barrier.pending = barrier.expected;
@@ -105,6 +107,7 @@ inline void arrive_at(const void* at, int bytes, const site& where) {
                      " bytes: more than it can count (1048575)");
   barrier.bytes += bytes;
   --barrier.pending;
+  home.phases[offset].coming.join(this_thread().order.heard);
   store_barrier(home, offset, barrier, where);
 }
 
@@ -115,10 +118,14 @@ inline void wait_phase(const void* at, int parity, const site& where) {
   block& home = *t.home;
   const std::uint32_t offset = barrier_offset(at, where);
   if (parity != 0 && parity != 1) fault(where, "waits for a phase of parity " + std::to_string(parity));
-  if (load_barrier(home, offset, where).phase != parity) return;
-  home.phases[offset].waiting.push_back(&t);
-  wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
-  --home.phases[offset].not_resumed;
+  const barrier_word barrier = load_barrier(home, offset, where);
+  phase_waiters& waiters = home.phases[offset];
+  if (barrier.phase == parity) {
+    waiters.waiting.push_back(&t);
+    wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
+    --waiters.not_resumed;
+  }
+  t.order.heard.join(waiters.ended);
 }
 
 /// The asynchronous units see these bytes as they are.
@@ -135,6 +142,7 @@ inline void finish_copy(machine& m, std::size_t which) {
   std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
   publish(*c.home, c.to, c.bytes);
   barrier_word barrier = load_barrier(*c.home, c.barrier, c.where);
+  c.home->phases[c.barrier].coming.raise(c.agent, c.time);
   barrier.bytes -= c.bytes;
   if (barrier.bytes < -static_cast<std::int32_t>(barrier_word::count_limit))
     fault(c.where, "copied more bytes than " + name_of_barrier(c.barrier) + " can count");

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,6 +35,18 @@ class random_source {
   std::uint64_t state_;
 };
 
+struct machine;
+/// Operations of one thread that end in the order of issue (tasks.hpp).
+struct task {
+  site where;
+  std::function<void(machine&)> run;
+};
+struct task_queue {
+  block* home;
+  int issuer;
+  std::deque<task> tasks;
+};
+
 struct machine {
   sim::options options;
   sim::report report{};
@@ -44,6 +57,7 @@ struct machine {
   std::vector<std::unique_ptr<block>> blocks{};
   std::deque<thread*> ready{};
   std::vector<bulk_copy> copies{};
+  std::vector<task_queue> tasks{};
   std::vector<thread*> waiting_for_turn{};
   thread* current = nullptr;
   fiber scheduler{};
@@ -132,6 +146,8 @@ inline const char* name_of(collective_kind kind) {
       return "max_over_warp";
     case collective_kind::any:
       return "any_in_warp";
+    case collective_kind::instruction:
+      return "an instruction";
     case collective_kind::store:
       return "store_transposed";
     case collective_kind::sync_block:
@@ -147,6 +163,8 @@ inline const char* name_of(collective_kind kind) {
   }
   return "nothing";
 }
+
+inline const char* name_of(const warp& w) { return w.what.name != nullptr ? w.what.name : name_of(w.kind); }
 
 }  // namespace backends::sim
 OCTAVO_END_NAMESPACE

@@ -7,6 +7,7 @@
 #include <octavo/backends/sim/collective.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/product.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/config.hpp>
 
 #include <algorithm>
@@ -92,16 +93,7 @@ inline void run_product(machine& m, block& home, product& p) {
     for (int row = 0; row < rows; ++row)
       for (int chunk = 0; chunk < 2; ++chunk) {
         const std::uint32_t at = d.at(row, chunk);
-        if (const int writer = home.unfenced[at / 16]; writer != 0)
-          fault(p.where, std::string("multiplies ") + name + ", which thread " + std::to_string(writer - 1) +
-                             " wrote at offset " + std::to_string(at) + " without a fence_async since");
-        if (std::memcmp(&home.published[at], home.shared + at, 16) != 0) {
-          if (home.published_at[at / 16] == home.fences)
-            fault(p.where, std::string("multiplies ") + name + ", which was written at offset " + std::to_string(at) +
-                               " and no thread has come to a fence_async since");
-          std::memcpy(&home.published[at], home.shared + at, 16);
-        }
-        home.published_at[at / 16] = home.fences;
+        check_published(home, at, name, p.where);
         std::memcpy(to + row * product_depth + chunk * 16, home.shared + at, 16);
       }
   };
@@ -121,6 +113,7 @@ inline void run_product(machine& m, block& home, product& p) {
   p.done = true;
   --p.d->pending;
   ++m.report.products;
+  ++m.report.matrix_instructions["wgmma m64n" + std::to_string(p.columns) + "k32"];
 }
 
 /// Runs products in order until `until` have run, as far as all lanes have issued them.

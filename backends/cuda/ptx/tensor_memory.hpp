@@ -189,9 +189,11 @@ template <int N>
 OCTAVO_DEVICE void tcgen05_load(float (&d)[N], tensor_address from) {
   tcgen05_load<N>(d, 0, from);
 }
-/// Waits for all loads of the calling warp; d: every array that they load to, so that the compiler reads it only then.
+/// Waits for all loads of the calling warp; d: every array (up to three) that they load to, so that the compiler reads
+/// them only then.
 template <int... N>
 OCTAVO_DEVICE void tcgen05_wait_loads(float (&... d)[N]) {
+  static_assert(sizeof...(N) >= 1 && sizeof...(N) <= 3);
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
   const auto touch = [](float* x, int n) {
     OCTAVO_UNROLL

@@ -5,6 +5,7 @@
 
 #include <octavo/backends/sim/copies.hpp>
 #include <octavo/backends/sim/machine.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/backends/sim/ptx/device.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
@@ -68,7 +69,9 @@ inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arr
       sim::fault(where, "copies over " + sim::name_of_barrier(at));
   std::memset(home.shared + offset, 0xff, static_cast<std::size_t>(bytes));
   sim::publish(home, offset, bytes);
-  m.copies.push_back({&home, offset, static_cast<const char*>(from), bytes, barrier, t.index, where});
+  const sim::access filling = sim::fill_pieces(home, t, offset, bytes, barrier, where);
+  m.copies.push_back(
+      {&home, offset, static_cast<const char*>(from), bytes, barrier, t.index, where, filling.agent, filling.time});
   ++m.report.bulk_copies;
   m.report.bulk_bytes += bytes;
 }
