@@ -6,3 +6,9 @@ octavo_backend(sim-cuda-hopper
   RECIPES token tile
   LINK octavo::sim
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
+octavo_backend(sim-cuda-blackwell
+  TYPE octavo::backends::sim_cuda_blackwell
+  HEADER octavo/backends/sim/blackwell.hpp
+  RECIPES mx32
+  LINK octavo::sim
+  UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

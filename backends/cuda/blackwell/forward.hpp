@@ -40,6 +40,7 @@ struct forward_kernel {
     ptx::shared_barrier taken[row_groups];    ///< S is in registers
     ptx::shared_barrier weights[row_groups];  ///< P^ is made, and O rescaled
     ptx::shared_barrier summed[row_groups];   ///< P^ V is in O
+    ptx::shared_barrier finished;             ///< every product has ended
     tensor_memory tensor;
     poisoned_results<block_rows, D> poisoned;
   };
@@ -100,6 +101,7 @@ struct forward_kernel {
       memory.keys.init(1);
       memory.values.init(1);
       memory.queries.init(1);
+      memory.finished.init(1);
       for (int g = 0; g < row_groups; ++g) {
         memory.scores[g].init(1);
         memory.taken[g].init(group_arrivals);
@@ -172,6 +174,7 @@ struct forward_kernel {
       ptx::tcgen05_commit(memory.values.empty[value.stage]);
       if (has_next) ptx::tcgen05_commit(memory.keys.empty[key.stage]);
     }
+    end_products(memory.finished);
   }
 
   struct products {
@@ -200,9 +203,8 @@ struct forward_kernel {
       const ptx::tensor_address p_scales = p.column(p_scales_column), v_scales = p.column(v_scales_column);
       copy_scales(p_scales, memory.p_scales);
       copy_scales(v_scales, memory.v_scales[stage]);
-      constexpr int half = tile_tokens;  // one product: its scales are the same byte for every block
-      multiply_columns<D, half>(tensor.column(output_column(g)), p, p_scales, memory.v[stage], v_scales, 0,
-                                added[g] > 0);
+      multiply_columns<D, tile_tokens>(tensor.column(output_column(g)), p, p_scales, memory.v[stage], v_scales, 0,
+                                       added[g] > 0);
       ptx::tcgen05_commit(memory.summed[g]);
       ++added[g];
     }
@@ -229,8 +231,7 @@ struct forward_kernel {
       const score_map<functions> map = score_map<functions>::of(kernel.data.scale, kernel.data.problem.softcap);
       int visited = 0;
       OCTAVO_NO_UNROLL
-      for (int t = mine.any.first; t < mine.any.last; ++t, ++visited)
-        visit(t, visited, keys, map, mine.whole.holds(t));
+      for (int t = mine.any.first; t < mine.any.last; ++t, ++visited) visit(t, visited, keys, map, mine.whole.holds(t));
       if (visited > 0) wait_for(memory.summed[place.group], (visited - 1) & 1);
       finish(visited > 0);
     }
@@ -265,8 +266,8 @@ struct forward_kernel {
       std::uint32_t weights[tile_tokens / 4];
       exponentials(s, factor, weights);
       if (strange) [[unlikely]]
-        memory.poisoned.note(in_block, weights, kernel.v.images.columns + (all.kv_tile + t) * tile_images::payload_bytes(D),
-                             0, nonfinite);
+        memory.poisoned.note(in_block, weights,
+                             kernel.v.images.columns + (all.kv_tile + t) * tile_images::payload_bytes(D), 0, nonfinite);
       ptx::tcgen05_store(scores, weights);
       ptx::tcgen05_wait_stores();
       place.arrive(memory.weights[place.group]);

@@ -54,6 +54,13 @@ OCTAVO_DEVICE void copy_scales(ptx::tensor_address to, const std::uint8_t* from)
   ptx::tcgen05_copy_scales(to, ptx::shared_operand::scale_tile(from));
 }
 
+/// The last thing that the thread does which issues products: a block must not end before them, and before what tells of
+/// their end has arrived.
+OCTAVO_DEVICE void end_products(ptx::shared_barrier& finished) {
+  ptx::tcgen05_commit(finished);
+  finished.wait(0);
+}
+
 /// All of the multiprocessor's tensor memory for a block: take() before and give_back() behind all else, by all threads.
 struct tensor_memory {
   ptx::tensor_address first;

@@ -13,7 +13,8 @@ template <class E, int N, int W>
 OCTAVO_DEVICE std::uint32_t quantise_block(const float (&x)[N], int first, std::uint32_t (&packed)[W], int word) {
   float high[4];
   OCTAVO_UNROLL
-  for (int i = 0; i < mx_block; ++i) high[i % 4] = i < 4 ? fabsf(x[first + i]) : fmaxf(high[i % 4], fabsf(x[first + i]));
+  for (int i = 0; i < mx_block; ++i)
+    high[i % 4] = i < 4 ? fabsf(x[first + i]) : fmaxf(high[i % 4], fabsf(x[first + i]));
   const float amax = fmaxf(fmaxf(high[0], high[1]), fmaxf(high[2], high[3]));  // a NaN is passed over
   const std::uint32_t bits = detail::bit_cast<std::uint32_t>(amax);
   const bool overflowed = bits >= detail::float_exponent_mask;
