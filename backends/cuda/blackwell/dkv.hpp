@@ -144,8 +144,8 @@ struct dkv_kernel {
   }
 
   // The columns of tensor memory; the small ones are counted from a half's S^T or dP^T.
-  static constexpr int scores_column(int half) { return half_tokens * half; }
-  static constexpr int dp_column(int half) { return tile_tokens + half_tokens * half; }
+  OCTAVO_HD static constexpr int scores_column(int half) { return half_tokens * half; }
+  OCTAVO_HD static constexpr int dp_column(int half) { return tile_tokens + half_tokens * half; }
   static constexpr int dk_column = 2 * tile_tokens, dv_column = dk_column + D;
   static constexpr int left_scales_column = 16, right_scales_column = 20;
   static constexpr int key_scales_column = 32, query_scales_column = 36;

@@ -84,6 +84,7 @@ struct forward_kernel {
   };
   OCTAVO_DEVICE work work_of(const head_of_document& at, const token_tile& rows, const key_ranges& ranges) const {
     work w;
+    OCTAVO_UNROLL
     for (int g = 0; g < row_groups; ++g) {
       const int left = rows.tokens - g * tile_tokens, n = left < 0 ? 0 : left < tile_tokens ? left : tile_tokens;
       w.of_group[g] = visible_tiles::of(ranges, rows.first + g * tile_tokens, n, n == tile_tokens);
@@ -146,8 +147,8 @@ struct forward_kernel {
   }
 
   // The columns of tensor memory.
-  static constexpr int scores_column(int g) { return g * tile_tokens; }
-  static constexpr int output_column(int g) { return row_groups * tile_tokens + g * D; }
+  OCTAVO_HD static constexpr int scores_column(int g) { return g * tile_tokens; }
+  OCTAVO_HD static constexpr int output_column(int g) { return row_groups * tile_tokens + g * D; }
   static constexpr int p_scales_column = 32, v_scales_column = 36, q_scales_column = 64, k_scales_column = 68;
 
   /// The thread that issues all products.
@@ -156,6 +157,7 @@ struct forward_kernel {
     ring_place<stages> key, value;
     memory.queries.wait(0);
     key.wait_full(memory.keys);
+    OCTAVO_UNROLL
     for (int g = 0; g < row_groups; ++g)
       if (w.of_group[g].any.holds(w.tiles.first)) issue.scores(g, key.stage);
     ptx::tcgen05_commit(memory.keys.empty[key.stage]);
@@ -167,6 +169,7 @@ struct forward_kernel {
         key.advance();
         key.wait_full(memory.keys);
       }
+      OCTAVO_UNROLL
       for (int g = 0; g < row_groups; ++g) {
         if (w.of_group[g].any.holds(t)) issue.sums(g, value.stage);
         if (has_next && w.of_group[g].any.holds(t + 1)) issue.scores(g, key.stage);
@@ -226,7 +229,7 @@ struct forward_kernel {
     float l = 0, m = 0, maximum = minus_infinity;  ///< l in units of 1 / p_scale
 
     OCTAVO_DEVICE void run() {
-      const visible_tiles& mine = all.of_group[place.group];
+      const visible_tiles mine = place.group == 0 ? all.of_group[0] : all.of_group[1];
       const row_keys keys = in_block < rows.tokens ? row_keys::of(ranges, rows.first + in_block) : row_keys{};
       const score_map<functions> map = score_map<functions>::of(kernel.data.scale, kernel.data.problem.softcap);
       int visited = 0;

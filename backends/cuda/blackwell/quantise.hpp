@@ -38,7 +38,6 @@ struct quantise_kernel {
   static_assert(D == 64 || D == 128);
   static_assert(Recipe::scale_per == recipe::granularity::block32);
   using share_type = block_share<D>;
-  using words = std::uint32_t[share_type::tokens][2];  ///< a thread's payload: eight channels of each token
 
   static constexpr int threads = tile_blocks * ptx::warp_threads;
   static constexpr int blocks_per_sm = 4;  ///< for __launch_bounds__
@@ -137,31 +136,46 @@ struct quantise_kernel {
       of_column[c] = reciprocal_of(scale_of_column[c]);
       if (share.group == 0) memory.column_scales[scale_at(share.channel() + c, share.warp)] = scale_of_column[c].bits;
     }
-    words by_row, by_column;
-    numbers.look_again();
-    OCTAVO_UNROLL_TIMES(kept ? share_type::tokens : 1)
+    OCTAVO_UNROLL
     for (int i = 0; i < share.tokens; ++i) {
-      float number[share_type::channels], y[share_type::channels];
-      numbers.get(i, number);
-      const e8m0 scale = scale_for<E>(pick(amax.row, i));
-      const float of_row = reciprocal_of(scale);
+      const e8m0 scale = scale_for<E>(amax.row[i]);
+      found.large |= scale.exponent() > largest_exponent;
       if (share.lane_of_row % share.block_lanes == 0)
         memory.row_scales[scale_at(share.token(i), share.channel() / mx_block)] = scale.bits;
-      found.large |= scale.exponent() > largest_exponent;
-      const bool exists = share.token(i) < here.tokens;
-      std::uint32_t packed[2];
-      OCTAVO_UNROLL
-      for (int c = 0; c < share.channels; ++c)
-        y[c] = number[c] * of_row + (number[c] - number[c]);  // NaN for an infinity
-      pack_channels(y, packed);
-      put_words(by_row, i, packed, exists);
-      OCTAVO_UNROLL
-      for (int c = 0; c < share.channels; ++c) y[c] = number[c] * of_column[c] + (number[c] - number[c]);
-      pack_channels(y, packed);
-      put_words(by_column, i, packed, exists);
     }
-    finish(here, share, by_row, by_column, found);
+    mark_large(found);
+    numbers.look_again();
+    OCTAVO_UNROLL_TIMES(kept ? share_type::tokens / 2 : 1)
+    for (int i = 0; i < share.tokens; i += 2) {
+      token_pair by_row, by_column;
+      OCTAVO_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float number[share_type::channels];
+        numbers.get(i + e, number);
+        const float of_row = reciprocal_of(scale_for<E>(pick(amax.row, i + e)));
+        const bool exists = share.token(i + e) < here.tokens;
+        encode_channels(number, [&](int) { return of_row; }, exists, by_row.bytes[e]);
+        encode_channels(number, [&](int c) { return of_column[c]; }, exists, by_column.bytes[e]);
+      }
+      store(here, share, i, by_row, by_column, found);
+    }
     return found;
+  }
+
+  /// Two neighbouring tokens of a thread, eight channels of each.
+  struct token_pair {
+    std::uint32_t bytes[2][2];
+  };
+  /// Numbers times factor(c), as bytes; zero where the token is absent.
+  template <class Factor>
+  OCTAVO_DEVICE static void encode_channels(const float (&number)[share_type::channels], Factor factor, bool exists,
+                                            std::uint32_t (&bytes)[2]) {
+    float y[share_type::channels];
+    OCTAVO_UNROLL
+    for (int c = 0; c < share_type::channels; ++c)
+      y[c] = number[c] * factor(c) + (number[c] - number[c]);  // NaN for an infinity
+    bytes[0] = exists ? ptx::pack<E>(y[0], y[1], y[2], y[3]) : 0;
+    bytes[1] = exists ? ptx::pack<E>(y[4], y[5], y[6], y[7]) : 0;
   }
 
   /// Without only_finite, the maxima of what holds an infinity or a NaN are not below an infinity's.
@@ -207,9 +221,6 @@ struct quantise_kernel {
         static_cast<const std::uint8_t*>(given.rowwise_scale) + at.rowwise_first(here.document, here.h);
     const auto* const column_scales =
         static_cast<const std::uint8_t*>(given.columnwise_scale) + at.columnwise_first(here.document, here.h);
-    words by_row, by_column;
-    load_payload(given.rowwise, here, share, by_row);
-    load_payload(given.columnwise, here, share, by_column);
     // A scale that is NaN makes its elements NaN; the tensor cores multiply by numbers only.
     findings found;
     std::uint32_t nan_of_column[2] = {0, 0};
@@ -225,84 +236,78 @@ struct quantise_kernel {
       }
       if (share.group == 0) memory.column_scales[scale_at(share.channel() + c, share.warp)] = scale.bits;
     }
+    const tile_rows<const char> rows(given.rowwise, 1, at.docs, here, share);
+    const tile_rows<const char> columns(given.columnwise, 1, at.docs, here, share);
+    token_pair by_row[share_type::tokens / 2], by_column[share_type::tokens / 2];
     OCTAVO_UNROLL
     for (int i = 0; i < share.tokens; ++i) {
       const int token = share.token(i), present = token < here.tokens ? token : here.tokens - 1;
+      std::uint32_t(&row)[2] = by_row[i / 2].bytes[i % 2], (&column)[2] = by_column[i / 2].bytes[i % 2];
+      load_payload(rows, present, row);
+      load_payload(columns, present, column);
       e8m0 scale{row_scales[(here.first() + present) * (D / mx_block) + share.channel() / mx_block]};
       if (scale.is_nan()) {
-        by_row[i][0] = by_row[i][1] = nan_bytes;
+        row[0] = row[1] = nan_bytes;
         scale = e8m0::from_exponent(0);
       }
-      OCTAVO_UNROLL
-      for (int w = 0; w < 2; ++w)
-        by_column[i][w] = (by_column[i][w] & ~nan_of_column[w]) | (nan_bytes & nan_of_column[w]);
       if (share.lane_of_row % share.block_lanes == 0)
         memory.row_scales[scale_at(token, share.channel() / mx_block)] = scale.bits;
       found.large |= scale.exponent() > largest_exponent;
-      const std::uint32_t strange = nonfinite_bytes<E>(by_row[i][0]) | nonfinite_bytes<E>(by_row[i][1]) |
-                                    nonfinite_bytes<E>(by_column[i][0]) | nonfinite_bytes<E>(by_column[i][1]);
-      if (strange != 0 && token < here.tokens) found.nonfinite |= 1u << share.token_of_warp(i);
-      if (token >= here.tokens) by_row[i][0] = by_row[i][1] = by_column[i][0] = by_column[i][1] = 0;
+      OCTAVO_UNROLL
+      for (int w = 0; w < 2; ++w) {
+        column[w] = (column[w] & ~nan_of_column[w]) | (nan_bytes & nan_of_column[w]);
+        if ((nonfinite_bytes<E>(row[w]) | nonfinite_bytes<E>(column[w])) != 0)
+          found.nonfinite |= 1u << share.token_of_warp(i);
+        if (token >= here.tokens) row[w] = column[w] = 0;
+      }
     }
     found.nonfinite = or_over_warp(found.nonfinite);
-    finish(here, share, by_row, by_column, found);
+    mark_large(found);
+    OCTAVO_UNROLL
+    for (int i = 0; i < share.tokens; i += 2) store(here, share, i, by_row[i / 2], by_column[i / 2], found);
     return found;
   }
-  OCTAVO_DEVICE void load_payload(const const_tensor& from, const tile_place& here, const share_type& share,
-                                  words& payload) const {
-    const tile_rows<const char> rows(from, 1, at.docs, here, share);
-    OCTAVO_UNROLL
-    for (int i = 0; i < share.tokens; ++i) {
-      const char* const row = rows[share.token(i) < here.tokens ? share.token(i) : here.tokens - 1];
-      if (rows.wide)
-        load_words<true, std::uint8_t>(row, payload[i]);
-      else
-        load_words<false, std::uint8_t>(row, payload[i]);
-    }
+  OCTAVO_DEVICE static void load_payload(const tile_rows<const char>& rows, int token, std::uint32_t (&to)[2]) {
+    if (rows.wide)
+      load_words<true, std::uint8_t>(rows[token], to);
+    else
+      load_words<false, std::uint8_t>(rows[token], to);
   }
-
-  OCTAVO_DEVICE static void pack_channels(const float (&y)[share_type::channels], std::uint32_t (&to)[2]) {
-    to[0] = ptx::pack<E>(y[0], y[1], y[2], y[3]);
-    to[1] = ptx::pack<E>(y[4], y[5], y[6], y[7]);
-  }
-  /// Token i of a payload; zero where it is absent.
-  OCTAVO_DEVICE static void put_words(words& payload, int i, const std::uint32_t (&packed)[2], bool exists) {
-    OCTAVO_UNROLL
-    for (int j = 0; j < share_type::tokens; ++j)
-      for (int w = 0; w < 2; ++w) payload[j][w] = j != i ? payload[j][w] : exists ? packed[w] : 0u;
-  }
-
-  /// Everything that is written by token.
-  OCTAVO_DEVICE void finish(const tile_place& here, const share_type& share, words& by_row, words& by_column,
-                            findings& found) const {
-    if (!given && made.rowwise) {
-      write_kept(made.rowwise, here, share, by_row);
-      write_kept(made.columnwise, here, share, by_column);
-    }
+  OCTAVO_DEVICE static void mark_large(findings& found) {
     if (ptx::any_in_warp(found.large)) found.nonfinite = 0xffffffffu;
+  }
+
+  /// Tokens i and i + 1 of a thread, wherever they are kept.
+  OCTAVO_DEVICE void store(const tile_place& here, const share_type& share, int i, token_pair& by_row,
+                           token_pair& by_column, const findings& found) const {
+    if (!given && made.rowwise) {
+      OCTAVO_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        if (share.token(i + e) >= here.tokens) continue;
+        write_kept(made.rowwise, here, share, share.token(i + e), by_row.bytes[e]);
+        write_kept(made.columnwise, here, share, share.token(i + e), by_column.bytes[e]);
+      }
+    }
     const std::int64_t first = std::int64_t{here.index} * tile_images::payload_bytes(D);
-    if (images.rows != nullptr) store_rows(share, by_row, images.rows + first);
+    if (images.rows != nullptr)
+      store_pair(by_row.bytes[0], by_row.bytes[1], share.token(i), share.channel(), share.lane, images.rows + first);
     if (images.columns == nullptr) return;
     if (found.nonfinite != 0) {
       OCTAVO_UNROLL
-      for (auto& token : by_column)
+      for (auto& token : by_column.bytes)
         for (std::uint32_t& bytes : token) bytes = marked_bytes<E>(bytes);
     }
-    store_rows(share, by_column, images.columns + first);
+    store_pair(by_column.bytes[0], by_column.bytes[1], share.token(i), share.channel(), share.lane,
+               images.columns + first);
   }
-  /// A payload, row by row.
-  OCTAVO_DEVICE void write_kept(const tensor& to, const tile_place& here, const share_type& share,
-                                const words& payload) const {
+  OCTAVO_DEVICE void write_kept(const tensor& to, const tile_place& here, const share_type& share, int token,
+                                const std::uint32_t (&bytes)[2]) const {
     const tile_rows<char> rows(to, 1, at.docs, here, share);
-    OCTAVO_UNROLL
-    for (int i = 0; i < share.tokens; ++i) {
-      if (share.token(i) >= here.tokens) continue;
-      char* const row = rows[share.token(i)];
-      if (rows.wide)
-        std::memcpy(__builtin_assume_aligned(row, 8), payload[i], 8);
-      else
-        for (int c = 0; c < 8; ++c) row[c] = static_cast<char>(payload[i][c / 4] >> c % 4 * 8);
-    }
+    char* const row = rows[token];
+    if (rows.wide)
+      std::memcpy(__builtin_assume_aligned(row, 8), bytes, 8);
+    else
+      for (int c = 0; c < 8; ++c) row[c] = static_cast<char>(bytes[c / 4] >> c % 4 * 8);
   }
 
   /// Behind a barrier of the block: the scales of the tile, also where they are kept, and its marks.

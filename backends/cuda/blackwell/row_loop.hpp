@@ -84,16 +84,18 @@ struct row_loop {
   }
 
   // The columns of tensor memory.
-  static constexpr int scores_column(int half) { return half_tokens * half; }
-  static constexpr int dp_column(int half) { return tile_tokens + half_tokens * half; }
+  OCTAVO_HD static constexpr int scores_column(int half) { return half_tokens * half; }
+  OCTAVO_HD static constexpr int dp_column(int half) { return tile_tokens + half_tokens * half; }
   static constexpr int dq_column = 2 * tile_tokens;
-  static constexpr int ds_column(int half) { return 384 + half_tokens / 4 * half; }
+  OCTAVO_HD static constexpr int ds_column(int half) { return 384 + half_tokens / 4 * half; }
   static constexpr int q_scales_column = 416, dout_scales_column = 420;
-  static constexpr int ds_scales_column(int half) { return 424 + ptx::scale_tile_columns * half; }
+  OCTAVO_HD static constexpr int ds_scales_column(int half) { return 424 + ptx::scale_tile_columns * half; }
   static constexpr int scale_slots = 3;
-  static constexpr int k_scales_column(int slot) { return 432 + 3 * ptx::scale_tile_columns * slot; }
-  static constexpr int v_scales_column(int slot) { return k_scales_column(slot) + ptx::scale_tile_columns; }
-  static constexpr int k_column_scales_column(int slot) { return k_scales_column(slot) + 2 * ptx::scale_tile_columns; }
+  OCTAVO_HD static constexpr int k_scales_column(int slot) { return 432 + 3 * ptx::scale_tile_columns * slot; }
+  OCTAVO_HD static constexpr int v_scales_column(int slot) { return k_scales_column(slot) + ptx::scale_tile_columns; }
+  OCTAVO_HD static constexpr int k_column_scales_column(int slot) {
+    return k_scales_column(slot) + 2 * ptx::scale_tile_columns;
+  }
 
   /// What a thread knows of its row; the rows of the kernels are made from it.
   template <class Kernel>

@@ -18,6 +18,7 @@ inline constexpr int chunk_bytes = 16;  ///< of a row that stand together: the i
 OCTAVO_HD constexpr int row_image_at(int token, int channel) {
   return (channel / chunk_bytes * tile_tokens + token) * chunk_bytes + channel % chunk_bytes;
 }
+
 OCTAVO_DEVICE std::uint32_t or_over_warp(std::uint32_t bits) {
   OCTAVO_UNROLL
   for (int lanes = 1; lanes < ptx::warp_threads; lanes *= 2) bits |= ptx::shuffle_xor(bits, lanes);
@@ -38,21 +39,15 @@ OCTAVO_DEVICE void transpose_between_lanes(std::uint32_t& x, std::uint32_t& y, i
   y = upper ? y : got;
 }
 
-/// Writes a warp's tokens into a row image. Two lanes give each other halves, so that a lane has 16 channels of one of
-/// two neighbouring tokens: then every store of the warp fills 64 (d = 128) or 128 bytes in a row.
-/// Share: who has which tokens and channels; payload: the 8 bytes of each of a thread's tokens.
-template <class Share>
-OCTAVO_DEVICE void store_rows(const Share& share, const std::uint32_t (&payload)[Share::tokens][2],
+/// Writes two neighbouring tokens of each thread into a row image: the first is the thread's `token`, x and y are the 8
+/// bytes of both from `channel` on. Two lanes give each other halves, so that a lane has 16 channels of one of the two:
+/// then every store of the warp fills 64 (d = 128) or 128 bytes in a row.
+OCTAVO_DEVICE void store_pair(std::uint32_t (&x)[2], std::uint32_t (&y)[2], int token, int channel, int lane,
                               std::uint8_t* image) {
-  const bool upper = share.lane % 2 != 0;
-  OCTAVO_UNROLL
-  for (int i = 0; i < share.tokens; i += 2) {
-    std::uint32_t x[2] = {payload[i][0], payload[i][1]}, y[2] = {payload[i + 1][0], payload[i + 1][1]};
-    transpose_between_lanes(x[0], y[0], 1, upper);
-    transpose_between_lanes(x[1], y[1], 1, upper);
-    const int token = share.token(i) + upper, channel = share.channel() / chunk_bytes * chunk_bytes;
-    store_words(image + row_image_at(token, channel), x[0], x[1], y[0], y[1]);
-  }
+  const bool upper = lane % 2 != 0;
+  transpose_between_lanes(x[0], y[0], 1, upper);
+  transpose_between_lanes(x[1], y[1], 1, upper);
+  store_words(image + row_image_at(token + upper, channel / chunk_bytes * chunk_bytes), x[0], x[1], y[0], y[1]);
 }
 
 }  // namespace backends::cuda_common

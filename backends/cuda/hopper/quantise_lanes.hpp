@@ -58,6 +58,16 @@ OCTAVO_DEVICE void transpose_bytes(std::uint32_t a, std::uint32_t b, std::uint32
   column[3] = ptx::permute_bytes(ab_high, cd_high, 0x7632);
 }
 
+/// Writes a warp's tokens into a row image.
+template <int D>
+OCTAVO_DEVICE void store_rows(const tile_share<D>& share, const payload_share<D>& payload, std::uint8_t* image) {
+  OCTAVO_UNROLL
+  for (int i = 0; i < share.tokens; i += 2) {
+    std::uint32_t x[2] = {payload[i][0], payload[i][1]}, y[2] = {payload[i + 1][0], payload[i + 1][1]};
+    store_pair(x, y, share.token(i), share.channel(), share.lane, image);
+  }
+}
+
 /// Writes a warp's tokens into a column image of `rows` rows. Lanes that have the same channels divide them, so that
 /// each has 16 tokens of every second (or fourth) channel: every store fills 32 (d = 128) or 64 bytes in a row.
 template <token_order order, int D>
