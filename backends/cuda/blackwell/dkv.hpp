@@ -66,16 +66,22 @@ struct dkv_kernel {
 
   OCTAVO_DEVICE void operator()() const {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
+    start(memory);
+    const std::uint32_t block = block_number(), slots = narrow(k.slots);
+    const std::uint32_t h_kv = block / slots, slot = block % slots;
+    const token_tile tile = tile_of_slot<tile_tokens>(data.forward.kv_docs, slot);
+    if (tile.tokens > 0) take_role(memory, h_kv, slot, tile);
+    memory.tensor.give_back();
+  }
+
+ private:
+  OCTAVO_DEVICE void take_role(shared& memory, std::uint32_t h_kv, std::uint32_t slot, const token_tile& tile) const {
     const pass_data<Recipe>& d = data.forward;
-    const std::int64_t h_kv = ptx::block_index() / k.slots, slot = ptx::block_index() % k.slots;
-    const token_tile tile = d.kv_docs.tile_at(slot, tile_tokens);
-    if (tile.tokens == 0) return;
-    const int group = static_cast<int>(d.problem.group());
-    const head_of_document at = d.head(tile.document, h_kv * group);
+    const std::uint32_t group = narrow(d.problem.h_q) / narrow(d.problem.h_kv);
+    const head_of_document at = head_of(d, tile.document, h_kv * group);
     const key_ranges ranges = d.ranges(at);
     const std::int64_t first_q_slot = at.q.length == 0 ? 0 : d.q_docs.first_slot(at.document, tile_tokens);
-    const work all{query_tiles(ranges, at, tile), group, k.tile(h_kv, slot), first_q_slot};
-    start(memory);
+    const work all{query_tiles(ranges, at, tile), static_cast<int>(group), k.tile(h_kv, slot), first_q_slot};
     const int warp = ptx::uniform(ptx::thread_index() / ptx::warp_threads);
     if (ptx::thread_index() < ptx::group_threads) {
       ptx::lower_registers<issuing_registers>();
@@ -85,15 +91,14 @@ struct dkv_kernel {
       ptx::raise_registers<row_registers>();
       key_of_block{*this, memory, at, tile, ranges, all}.run();
     }
-    memory.tensor.give_back();
   }
 
- private:
   /// What a block does: query tiles, for each head of the group.
   struct work {
     tile_run tiles;
     int heads;
-    std::int64_t kv_tile, first_q_slot;
+    int kv_tile;
+    std::int64_t first_q_slot;
     OCTAVO_DEVICE int count() const { return heads * (tiles.last - tiles.first); }
   };
 
@@ -116,29 +121,29 @@ struct dkv_kernel {
 
   OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t h_kv, const work& w) const {
     memory.keys.arrive_expecting(2 * (payload + scale_bytes));
-    ptx::bulk_load(memory.k, k.images.rows + w.kv_tile * payload, payload, memory.keys);
-    ptx::bulk_load(memory.k_scales, k.images.row_scales + w.kv_tile * scale_bytes, scale_bytes, memory.keys);
-    ptx::bulk_load(memory.v, v.images.rows + w.kv_tile * payload, payload, memory.keys);
-    ptx::bulk_load(memory.v_scales, v.images.row_scales + w.kv_tile * scale_bytes, scale_bytes, memory.keys);
+    ptx::bulk_load(memory.k, k.rows(w.kv_tile, D), payload, memory.keys);
+    ptx::bulk_load(memory.k_scales, k.row_scales(w.kv_tile), scale_bytes, memory.keys);
+    ptx::bulk_load(memory.v, v.rows(w.kv_tile, D), payload, memory.keys);
+    ptx::bulk_load(memory.v_scales, v.row_scales(w.kv_tile), scale_bytes, memory.keys);
     ring_place<stages> place;
     for (std::int64_t h = h_kv * w.heads; h < (h_kv + 1) * w.heads; ++h) {
       OCTAVO_NO_UNROLL
       for (int t = w.tiles.first; t < w.tiles.last; ++t, place.advance()) {
         stage& to = memory.ring_of[place.stage];
-        const std::int64_t from = q.tile(h, w.first_q_slot + t);
+        const int from = q.tile(h, w.first_q_slot + t);
         place.wait_empty(memory.tiles);
         ptx::shared_barrier& full = memory.tiles.full[place.stage];
         full.arrive_expecting(4 * (payload + scale_bytes) + sizeof to.terms + sizeof to.nonfinite);
-        ptx::bulk_load(to.q, q.images.rows + from * payload, payload, full);
-        ptx::bulk_load(to.q_scales, q.images.row_scales + from * scale_bytes, scale_bytes, full);
-        ptx::bulk_load(to.dout, dout.images.rows + from * payload, payload, full);
-        ptx::bulk_load(to.dout_scales, dout.images.row_scales + from * scale_bytes, scale_bytes, full);
+        ptx::bulk_load(to.q, q.rows(from, D), payload, full);
+        ptx::bulk_load(to.q_scales, q.row_scales(from), scale_bytes, full);
+        ptx::bulk_load(to.dout, dout.rows(from, D), payload, full);
+        ptx::bulk_load(to.dout_scales, dout.row_scales(from), scale_bytes, full);
         ptx::bulk_load(&to.terms, terms + from, sizeof to.terms, full);
-        ptx::bulk_load(to.nonfinite, dout.images.nonfinite + from * tile_blocks, sizeof to.nonfinite, full);
-        ptx::bulk_load(to.dout_columns, dout.images.columns + from * payload, payload, full);
-        ptx::bulk_load(to.dout_column_scales, dout.images.column_scales + from * scale_bytes, scale_bytes, full);
-        ptx::bulk_load(to.q_columns, q.images.columns + from * payload, payload, full);
-        ptx::bulk_load(to.q_column_scales, q.images.column_scales + from * scale_bytes, scale_bytes, full);
+        ptx::bulk_load(to.nonfinite, dout.nonfinite(from), sizeof to.nonfinite, full);
+        ptx::bulk_load(to.dout_columns, dout.columns(from, D), payload, full);
+        ptx::bulk_load(to.dout_column_scales, dout.column_scales(from), scale_bytes, full);
+        ptx::bulk_load(to.q_columns, q.columns(from, D), payload, full);
+        ptx::bulk_load(to.q_column_scales, q.column_scales(from), scale_bytes, full);
       }
     }
   }
@@ -232,7 +237,7 @@ struct dkv_kernel {
     row_keys queries = queries_of_key();
     tile_run seen_by_all = queries_of_all();  ///< queries that every key of the tile is seen by
     score_map<functions> map = score_map<functions>::of(kernel.data.forward.scale, kernel.data.forward.problem.softcap);
-    std::uint32_t v_nonfinite = any_bit(kernel.v.images.nonfinite + all.kv_tile * tile_blocks);
+    std::uint32_t v_nonfinite = any_bit(kernel.v.nonfinite(all.kv_tile));
 
     OCTAVO_DEVICE row_keys queries_of_key() const {
       if (!exists || at.q.length == 0) return {0, 0};

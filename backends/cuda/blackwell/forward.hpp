@@ -54,35 +54,40 @@ struct forward_kernel {
 
   OCTAVO_DEVICE void operator()() const {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
-    // Heads one after another, so that blocks that run together share keys; the longest rows of a causal mask first.
-    const std::int64_t slots = data.q_docs.slots(block_rows), h = ptx::block_index() / slots;
-    const token_tile rows = data.q_docs.tile_at(slots - 1 - ptx::block_index() % slots, block_rows);
-    if (rows.tokens == 0) return;
-    const head_of_document at = data.head(rows.document, h);
-    const key_ranges ranges = data.ranges(at);
-    const work all = work_of(at, rows, ranges);
     start(memory);
-    const int warp = ptx::uniform(ptx::thread_index() / ptx::warp_threads);
-    if (ptx::thread_index() < ptx::group_threads) {
-      ptx::lower_registers<issuing_registers>();
-      if (warp == copying_warp && all.tiles.last > all.tiles.first && ptx::elect_one()) copy_tiles(memory, all);
-      if (warp == multiplying_warp && all.tiles.last > all.tiles.first && ptx::elect_one()) multiply(memory, all);
-    } else {
-      ptx::raise_registers<row_registers>();
-      row_of_block{*this, memory, at, rows, ranges, all}.run();
-    }
+    // Heads one after another, so that blocks that run together share keys; the longest rows of a causal mask first.
+    const std::uint32_t block = block_number(), slots = narrow(data.q_docs.slots(block_rows));
+    const std::uint32_t h = block / slots;
+    const token_tile rows = tile_of_slot<block_rows>(data.q_docs, slots - 1 - block % slots);
+    if (rows.tokens > 0) take_role(memory, h, rows);
     memory.tensor.give_back();
   }
 
  private:
+  /// Each role works out by itself what is to be done: numbers that outlive the beginning would be short of registers.
+  OCTAVO_DEVICE void take_role(shared& memory, std::uint32_t h, const token_tile& rows) const {
+    const int warp = ptx::uniform(ptx::thread_index() / ptx::warp_threads);
+    if (ptx::thread_index() < ptx::group_threads) {
+      ptx::lower_registers<issuing_registers>();
+      if (warp == copying_warp && ptx::elect_one()) copy_tiles(memory, work_of(head_of(data, rows.document, h), rows));
+      if (warp == multiplying_warp && ptx::elect_one())
+        multiply(memory, work_of(head_of(data, rows.document, h), rows));
+    } else {
+      ptx::raise_registers<row_registers>();
+      const head_of_document at = head_of(data, rows.document, h);
+      row_of_block{*this, memory, at, rows, work_of(at, rows)}.run();
+    }
+  }
+
   /// What a block does: key tiles, and those of them that each group's rows see.
   struct work {
     visible_tiles of_group[row_groups];
     tile_run tiles;
-    std::int64_t q_tile, kv_tile;  ///< images of the first query tile and of key tile 0
+    int q_tile, kv_tile;  ///< images of the first query tile and of key tile 0
     int query_tiles;
   };
-  OCTAVO_DEVICE work work_of(const head_of_document& at, const token_tile& rows, const key_ranges& ranges) const {
+  OCTAVO_DEVICE work work_of(const head_of_document& at, const token_tile& rows) const {
+    const key_ranges ranges = data.ranges(at);
     work w;
     OCTAVO_UNROLL
     for (int g = 0; g < row_groups; ++g) {
@@ -122,27 +127,25 @@ struct forward_kernel {
 
   OCTAVO_DEVICE void copy_tiles(shared& memory, const work& w) const {
     constexpr int payload = tile_images::payload_bytes(D);
+    if (w.tiles.last == w.tiles.first) return;
     memory.queries.arrive_expecting(w.query_tiles * (payload + scale_bytes));
     for (int g = 0; g < w.query_tiles; ++g) {
-      ptx::bulk_load(memory.q[g], q.images.rows + (w.q_tile + g) * payload, payload, memory.queries);
-      ptx::bulk_load(memory.q_scales[g], q.images.row_scales + (w.q_tile + g) * scale_bytes, scale_bytes,
-                     memory.queries);
+      ptx::bulk_load(memory.q[g], q.rows(w.q_tile + g, D), payload, memory.queries);
+      ptx::bulk_load(memory.q_scales[g], q.row_scales(w.q_tile + g), scale_bytes, memory.queries);
     }
     ring_place<stages> place;
     OCTAVO_NO_UNROLL
     for (int t = w.tiles.first; t < w.tiles.last; ++t, place.advance()) {
-      const std::int64_t from = w.kv_tile + t;
+      const int from = w.kv_tile + t;
       const int stage = place.stage;
       place.wait_empty(memory.keys);
       memory.keys.full[stage].arrive_expecting(payload + scale_bytes);
-      ptx::bulk_load(memory.k[stage], k.images.rows + from * payload, payload, memory.keys.full[stage]);
-      ptx::bulk_load(memory.k_scales[stage], k.images.row_scales + from * scale_bytes, scale_bytes,
-                     memory.keys.full[stage]);
+      ptx::bulk_load(memory.k[stage], k.rows(from, D), payload, memory.keys.full[stage]);
+      ptx::bulk_load(memory.k_scales[stage], k.row_scales(from), scale_bytes, memory.keys.full[stage]);
       place.wait_empty(memory.values);
       memory.values.full[stage].arrive_expecting(payload + scale_bytes);
-      ptx::bulk_load(memory.v[stage], v.images.columns + from * payload, payload, memory.values.full[stage]);
-      ptx::bulk_load(memory.v_scales[stage], v.images.column_scales + from * scale_bytes, scale_bytes,
-                     memory.values.full[stage]);
+      ptx::bulk_load(memory.v[stage], v.columns(from, D), payload, memory.values.full[stage]);
+      ptx::bulk_load(memory.v_scales[stage], v.column_scales(from), scale_bytes, memory.values.full[stage]);
     }
   }
 
@@ -153,6 +156,7 @@ struct forward_kernel {
 
   /// The thread that issues all products.
   OCTAVO_DEVICE void multiply(shared& memory, const work& w) const {
+    if (w.tiles.last == w.tiles.first) return;
     products issue{memory, memory.tensor.first};
     ring_place<stages> key, value;
     memory.queries.wait(0);
@@ -219,8 +223,7 @@ struct forward_kernel {
     shared& memory;
     const head_of_document& at;
     const token_tile& rows;
-    const key_ranges& ranges;
-    const work& all;
+    const work all;
 
     row_place place = row_place::here();
     int in_block = place.group * tile_tokens + place.row;
@@ -230,7 +233,8 @@ struct forward_kernel {
 
     OCTAVO_DEVICE void run() {
       const visible_tiles mine = place.group == 0 ? all.of_group[0] : all.of_group[1];
-      const row_keys keys = in_block < rows.tokens ? row_keys::of(ranges, rows.first + in_block) : row_keys{};
+      const row_keys keys =
+          in_block < rows.tokens ? row_keys::of(kernel.data.ranges(at), rows.first + in_block) : row_keys{};
       const score_map<functions> map = score_map<functions>::of(kernel.data.scale, kernel.data.problem.softcap);
       int visited = 0;
       OCTAVO_NO_UNROLL
@@ -242,7 +246,7 @@ struct forward_kernel {
    private:
     OCTAVO_DEVICE void visit(int t, int visited, const row_keys& keys, const score_map<functions>& map, bool whole) {
       float s[tile_tokens];
-      const std::uint32_t* nonfinite = kernel.v.images.nonfinite + (all.kv_tile + t) * tile_blocks;
+      const std::uint32_t* nonfinite = kernel.v.nonfinite(all.kv_tile + t);
       const bool strange = any_bit(nonfinite) != 0;
       wait_for(memory.scores[place.group], visited & 1);
       ptx::tcgen05_load(s, scores);
@@ -269,8 +273,7 @@ struct forward_kernel {
       std::uint32_t weights[tile_tokens / 4];
       exponentials(s, factor, weights);
       if (strange) [[unlikely]]
-        memory.poisoned.note(in_block, weights,
-                             kernel.v.images.columns + (all.kv_tile + t) * tile_images::payload_bytes(D), 0, nonfinite);
+        memory.poisoned.note(in_block, weights, kernel.v.columns(all.kv_tile + t, D), 0, nonfinite);
       ptx::tcgen05_store(scores, weights);
       ptx::tcgen05_wait_stores();
       place.arrive(memory.weights[place.group]);

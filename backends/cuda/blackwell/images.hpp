@@ -49,15 +49,31 @@ struct image_operand {
   tile_images images;
   std::int64_t slots = 0;  ///< tiles of a head
 
-  OCTAVO_HD std::int64_t tile(std::int64_t h, std::int64_t slot) const { return h * slots + slot; }
+  /// Where a tile's images stand among those of all heads. As every tile has a block, the number fits in an int.
+  OCTAVO_HD int tile(std::int64_t h, std::int64_t slot) const { return static_cast<int>(h * slots + slot); }
+  OCTAVO_HD const std::uint8_t* rows(int tile, int d) const { return of_tile(images.rows, tile, tile_tokens * d); }
+  OCTAVO_HD const std::uint8_t* columns(int tile, int d) const {
+    return of_tile(images.columns, tile, tile_tokens * d);
+  }
+  OCTAVO_HD const std::uint8_t* row_scales(int tile) const { return of_tile(images.row_scales, tile, scale_bytes); }
+  OCTAVO_HD const std::uint8_t* column_scales(int tile) const {
+    return of_tile(images.column_scales, tile, scale_bytes);
+  }
+  OCTAVO_HD const std::uint32_t* nonfinite(int tile) const {
+    return images.nonfinite + std::int64_t{tile} * tile_blocks;
+  }
   /// N channels from `channel` on of a token of a tile, as dP is made of them; within one block of 32.
   template <class Recipe, int D, int N>
-  OCTAVO_DEVICE void decode(std::int64_t tile, int token, int channel, float (&x)[N]) const {
+  OCTAVO_DEVICE void decode(int tile, int token, int channel, float (&x)[N]) const {
     static_assert(mx_block % N == 0);
-    const float factor =
-        static_cast<float>(e8m0{images.row_scales[tile * scale_bytes + scale_at(token, channel / mx_block)]});
-    const std::uint8_t* image = images.rows + tile * tile_images::payload_bytes(D);
+    const float factor = static_cast<float>(e8m0{row_scales(tile)[scale_at(token, channel / mx_block)]});
+    const std::uint8_t* image = rows(tile, D);
     for (int c = 0; c < N; ++c) x[c] = e4m3::decode(image[row_image_at(token, channel + c)]) * factor;
+  }
+
+ private:
+  OCTAVO_HD static const std::uint8_t* of_tile(const std::uint8_t* first, int tile, int bytes) {
+    return first + std::int64_t{tile} * bytes;
   }
 };
 

@@ -82,11 +82,19 @@ struct tensor_memory {
   }
 };
 
+/// ptx::block_index(), not to be looked at before here: what the compiler works out ahead of tensor_memory::take() it keeps
+/// in local memory, across a call that traps if there is no tensor memory.
+OCTAVO_DEVICE std::uint32_t block_number() {
+  std::uint32_t block = narrow(ptx::block_index());
+  ptx::keep_as_is(block);
+  return block;
+}
+
 /// The roles of a block: the first warpgroup's warps, of which one lane each works, and two groups that own rows.
 enum role_warp { copying_warp = 0, multiplying_warp = 1 };
 inline constexpr int row_groups = 2;
 inline constexpr int block_threads = (1 + row_groups) * ptx::group_threads;
-inline constexpr int issuing_registers = 56, row_registers = 224;
+inline constexpr int issuing_registers = 80, row_registers = 208;
 static_assert((issuing_registers + row_groups * row_registers) * ptx::group_threads <= 65536);
 
 /// A thread of a group that owns rows: row 32 w + lane of a tile stands in lane 32 w + lane of tensor memory.

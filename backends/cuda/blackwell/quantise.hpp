@@ -80,8 +80,9 @@ struct quantise_kernel {
 
   /// Heads of the same tokens lie side by side in memory: they come one after another.
   OCTAVO_DEVICE tile_place place_of_block() const {
-    const std::int64_t slot = ptx::block_index() / at.heads, h = ptx::block_index() % at.heads;
-    const token_tile tile = at.docs.tile_at(slot, tile_tokens);
+    const std::uint32_t block = narrow(ptx::block_index()), heads = narrow(at.heads);
+    const std::uint32_t slot = block / heads, h = block % heads;
+    const token_tile tile = tile_of_slot<tile_tokens>(at.docs, slot);
     return {static_cast<int>(tile.document), static_cast<int>(h), static_cast<int>(tile.first / tile_tokens),
             at.docs.is_tail(tile.document) ? 0 : tile.tokens, static_cast<int>(h * at.docs.slots(tile_tokens) + slot)};
   }

@@ -47,29 +47,35 @@ struct row_loop {
 
   /// Which rows a block takes. Heads one after another, the longest rows of a causal mask first.
   struct block_place {
-    std::int64_t h, slot;
+    std::uint32_t h, slot;
     token_tile tile;
   };
   OCTAVO_DEVICE static block_place here(const row_data<Recipe>& d) {
-    const std::int64_t slots = d.q.slots, slot = slots - 1 - ptx::block_index() % slots;
-    return {ptx::block_index() / slots, slot, d.backward.forward.q_docs.tile_at(slot, tile_tokens)};
+    const std::uint32_t block = block_number(), slots = narrow(d.q.slots), slot = slots - 1 - block % slots;
+    return {block / slots, slot, tile_of_slot<tile_tokens>(d.backward.forward.q_docs, slot)};
   }
 
   /// Makes a Kernel::row for each thread that owns one and calls its run(all); copies and multiplies on the others.
   template <class Kernel>
   OCTAVO_DEVICE static void run(const Kernel& kernel) {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
+    start(memory);
+    const block_place block = here(kernel.data);
+    if (block.tile.tokens > 0) take_role(kernel, memory, block);
+    memory.tensor.give_back();
+  }
+
+ private:
+  template <class Kernel>
+  OCTAVO_DEVICE static void take_role(const Kernel& kernel, shared& memory, const block_place& block) {
     const row_data<Recipe>& d = kernel.data;
-    const block_place block = here(d);
-    if (block.tile.tokens == 0) return;
     const pass_data<Recipe>& forward = d.backward.forward;
-    const head_of_document at = forward.head(block.tile.document, block.h);
+    const head_of_document at = head_of(forward, block.tile.document, block.h);
     const key_ranges ranges = forward.ranges(at);
     const visible_tiles tiles =
         visible_tiles::of(ranges, block.tile.first, block.tile.tokens, block.tile.tokens == tile_tokens);
     const std::int64_t first_kv_slot = at.kv.length == 0 ? 0 : forward.kv_docs.first_slot(at.document, tile_tokens);
-    const std::int64_t kv_tile = d.k.tile(at.h_kv, first_kv_slot), q_tile = d.q.tile(block.h, block.slot);
-    start(memory);
+    const int kv_tile = d.k.tile(at.h_kv, first_kv_slot), q_tile = d.q.tile(block.h, block.slot);
     const bool any = tiles.any.last > tiles.any.first;
     const int warp = ptx::uniform(ptx::thread_index() / ptx::warp_threads);
     if (ptx::thread_index() < ptx::group_threads) {
@@ -80,9 +86,9 @@ struct row_loop {
       ptx::raise_registers<row_registers>();
       typename Kernel::row{{kernel, memory, at, block.tile, ranges, tiles, kv_tile, q_tile}}.run();
     }
-    memory.tensor.give_back();
   }
 
+ public:
   // The columns of tensor memory.
   OCTAVO_HD static constexpr int scores_column(int half) { return half_tokens * half; }
   OCTAVO_HD static constexpr int dp_column(int half) { return tile_tokens + half_tokens * half; }
@@ -106,13 +112,13 @@ struct row_loop {
     const token_tile& tile;
     const key_ranges& ranges;
     const visible_tiles& tiles;
-    std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
+    int kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
 
     row_place place = row_place::here();
     bool exists = place.row < tile.tokens;
     row_keys keys = exists ? row_keys::of(ranges, tile.first + place.row) : row_keys{};
     score_map<functions> map = score_map<functions>::of(forward().scale, forward().problem.softcap);
-    std::uint32_t rows_nonfinite = any_bit(kernel.data.dout.images.nonfinite + q_tile * tile_blocks);
+    std::uint32_t rows_nonfinite = any_bit(kernel.data.dout.nonfinite(q_tile));
 
     OCTAVO_DEVICE const pass_data<Recipe>& forward() const { return kernel.data.backward.forward; }
     /// Where the row's statistics stand.
@@ -129,8 +135,7 @@ struct row_loop {
       int parity = 0;
       OCTAVO_NO_UNROLL
       for (int t = tiles.any.first; t < tiles.any.last; ++t, parity ^= 1) {
-        const std::uint32_t strange =
-            any_bit(kernel.data.v.images.nonfinite + (kv_tile + t) * tile_blocks) | rows_nonfinite;
+        const std::uint32_t strange = any_bit(kernel.data.v.nonfinite(kv_tile + t)) | rows_nonfinite;
         float s[half_tokens], dp[half_tokens];
         wait_for(memory.made[place.group], parity);
         ptx::tcgen05_load(s, columns(scores_column(place.group)));
@@ -162,28 +167,28 @@ struct row_loop {
     memory.tensor.take();
   }
 
-  OCTAVO_DEVICE static void copy_tiles(const row_data<Recipe>& d, shared& memory, std::int64_t q_tile,
-                                       std::int64_t kv_tile, tile_run run) {
+  OCTAVO_DEVICE static void copy_tiles(const row_data<Recipe>& d, shared& memory, int q_tile, int kv_tile,
+                                       tile_run run) {
     memory.queries.arrive_expecting(2 * (payload + scale_bytes));
-    ptx::bulk_load(memory.q, d.q.images.rows + q_tile * payload, payload, memory.queries);
-    ptx::bulk_load(memory.q_scales, d.q.images.row_scales + q_tile * scale_bytes, scale_bytes, memory.queries);
-    ptx::bulk_load(memory.dout, d.dout.images.rows + q_tile * payload, payload, memory.queries);
-    ptx::bulk_load(memory.dout_scales, d.dout.images.row_scales + q_tile * scale_bytes, scale_bytes, memory.queries);
+    ptx::bulk_load(memory.q, d.q.rows(q_tile, D), payload, memory.queries);
+    ptx::bulk_load(memory.q_scales, d.q.row_scales(q_tile), scale_bytes, memory.queries);
+    ptx::bulk_load(memory.dout, d.dout.rows(q_tile, D), payload, memory.queries);
+    ptx::bulk_load(memory.dout_scales, d.dout.row_scales(q_tile), scale_bytes, memory.queries);
     ring_place<stages> place;
     OCTAVO_NO_UNROLL
     for (int t = run.first; t < run.last; ++t, place.advance()) {
       stage& to = memory.ring_of[place.stage];
-      const std::int64_t from = kv_tile + t;
+      const int from = kv_tile + t;
       place.wait_empty(memory.tiles);
       ptx::shared_barrier& full = memory.tiles.full[place.stage];
       full.arrive_expecting((with_gradient ? 3 : 2) * (payload + scale_bytes));
-      ptx::bulk_load(to.k, d.k.images.rows + from * payload, payload, full);
-      ptx::bulk_load(to.k_scales, d.k.images.row_scales + from * scale_bytes, scale_bytes, full);
-      ptx::bulk_load(to.v, d.v.images.rows + from * payload, payload, full);
-      ptx::bulk_load(to.v_scales, d.v.images.row_scales + from * scale_bytes, scale_bytes, full);
+      ptx::bulk_load(to.k, d.k.rows(from, D), payload, full);
+      ptx::bulk_load(to.k_scales, d.k.row_scales(from), scale_bytes, full);
+      ptx::bulk_load(to.v, d.v.rows(from, D), payload, full);
+      ptx::bulk_load(to.v_scales, d.v.row_scales(from), scale_bytes, full);
       if constexpr (with_gradient) {
-        ptx::bulk_load(to.k_columns, d.k.images.columns + from * payload, payload, full);
-        ptx::bulk_load(to.k_column_scales, d.k.images.column_scales + from * scale_bytes, scale_bytes, full);
+        ptx::bulk_load(to.k_columns, d.k.columns(from, D), payload, full);
+        ptx::bulk_load(to.k_column_scales, d.k.column_scales(from), scale_bytes, full);
       }
     }
   }

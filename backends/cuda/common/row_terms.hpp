@@ -61,7 +61,7 @@ struct row_terms_kernel {
       if constexpr (Delta::reads_o) {
         // All lanes of a warp add up, also those of absent rows.
         const bool has_dot = exists && at.q.length != 0;
-        delta = sum_over_lanes(has_dot ? dot_with_o(at, h * slots + slot, tile.first + row, row, lane) : 0.0f);
+        delta = sum_over_lanes(has_dot ? dot_with_o(at, slot, tile.first + row, row, lane) : 0.0f);
         if (exists) sum = l[index];
       } else if (exists) {
         sum = sums.n[index];
@@ -101,7 +101,7 @@ struct row_terms_kernel {
   }
 
   /// This lane's part of dO . O: dO as given (stale) or as the products see it (consistent).
-  OCTAVO_DEVICE float dot_with_o(const head_of_document& at, std::int64_t tile, std::int64_t token, int row,
+  OCTAVO_DEVICE float dot_with_o(const head_of_document& at, std::int64_t slot, std::int64_t token, int row,
                                  int lane) const {
     const documents& docs = data.forward.q_docs;
     float x[channels], y[channels], r[channels];
@@ -110,7 +110,7 @@ struct row_terms_kernel {
     };
     read(o, y);
     if (Delta::reuses_forward_p || !dout_given) {
-      dout.template decode<Recipe, D>(tile, row, lane * channels, x);
+      dout.template decode<Recipe, D>(dout.tile(at.h_q, slot), row, lane * channels, x);
     } else {
       read(dout_given, x);
     }
