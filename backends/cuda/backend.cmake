@@ -13,3 +13,12 @@ octavo_backend(cuda-hopper
   ARCHITECTURES 90a-real
   LINK octavo::cuda
   ENTRY octavo::backends::cuda_common::entry)
+
+octavo_backend(cuda-blackwell
+  TYPE octavo::backends::cuda_blackwell
+  HEADER octavo/backends/cuda/blackwell/backend.hpp
+  RECIPES mx32 token tile tensor bf16
+  LANGUAGE CUDA
+  ARCHITECTURES 100f
+  LINK octavo::cuda
+  ENTRY octavo::backends::cuda_common::entry)

@@ -95,16 +95,12 @@ struct quantise_kernel {
   OCTAVO_DEVICE findings quantise(const tile_place& here, const share_type& share, shared& memory) const {
     switch (x.type) {
       case dtype::bf16:
-        return quantise_as<bf16>(here, share, memory);
+        return encode<bf16>(here, share, memory);
       case dtype::f16:
-        return quantise_as<fp16>(here, share, memory);
+        return encode<fp16>(here, share, memory);
       default:
-        return quantise_as<float>(here, share, memory);
+        return encode<float>(here, share, memory);
     }
-  }
-  template <class T>
-  OCTAVO_DEVICE findings quantise_as(const tile_place& here, const share_type& share, shared& memory) const {
-    return shift == nullptr ? encode<T, false>(here, share, memory) : encode<T, true>(here, share, memory);
   }
 
   /// The largest magnitudes, as bits, of what shares a scale with a thread's numbers.
@@ -112,18 +108,18 @@ struct quantise_kernel {
     std::uint32_t row[share_type::tokens] = {}, column[share_type::channels] = {};
   };
 
-  template <class T, bool shifted>
+  template <class T>
   OCTAVO_DEVICE findings encode(const tile_place& here, const share_type& share, shared& memory) const {
     constexpr bool kept = sizeof(T) == 2;  // floats are too many
     const tile_rows<const char> rows(x, sizeof(T), at.docs, here, share);
-    const float* shift_here = shifted ? shift + (at.heads * here.document + here.h) * D : nullptr;
-    tile_numbers<T, shifted, kept, share_type> numbers(share, rows, here.tokens, shift_here);
+    const float* shift_here = shift == nullptr ? nullptr : shift + (at.heads * here.document + here.h) * D;
+    tile_numbers<T, true, kept, share_type> numbers(share, rows, here.tokens, shift_here);
     maxima amax;
     find_amax<false>(numbers, amax);
     findings found;
     found.nonfinite = nonfinite_tokens(share, amax);
     if (found.nonfinite != 0) {  // rare, and so with few registers
-      tile_numbers<T, shifted, false, share_type> again(share, rows, here.tokens, shift_here);
+      tile_numbers<T, true, false, share_type> again(share, rows, here.tokens, shift_here);
       amax = {};
       find_amax<true>(again, amax);
     }

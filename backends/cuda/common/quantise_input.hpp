@@ -99,7 +99,7 @@ class tile_numbers {
   /// How far loops over a thread's tokens are to be unrolled: what is in registers has no numbers.
   static constexpr int unrolled = kept ? Share::tokens : 1;
 
-  /// shift: of this head, subtracted from every token if `shifted`.
+  /// shift: of this head, subtracted from every token if `shifted`; null for zeros, which change no bit.
   OCTAVO_DEVICE tile_numbers(const Share& share, const tile_rows<const char>& rows, int tokens,
                              [[maybe_unused]] const float* shift)
       : share_(share), rows_(rows), tokens_(tokens) {
@@ -111,7 +111,7 @@ class tile_numbers {
     }
     if constexpr (shifted) {
       OCTAVO_UNROLL
-      for (int c = 0; c < share.channels; ++c) shift_[c] = shift[share.channel() + c];
+      for (int c = 0; c < share.channels; ++c) shift_[c] = shift == nullptr ? 0.0f : shift[share.channel() + c];
     }
   }
   /// The numbers of the thread's i-th token.
