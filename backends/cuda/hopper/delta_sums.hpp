@@ -45,8 +45,8 @@ struct delta_sums_kernel {
         const bool whole = this->mine.whole.holds(t);
         float s[columns], dp[columns];
         at_stage.wait_full(this->memory.tiles);
-        this->start_scores(from, s);
-        this->start_dp(from, dp);
+        this->start_scores(at_stage.stage, s);
+        this->start_dp(at_stage.stage, dp);
         finish_product<1>(s);
 
         const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);

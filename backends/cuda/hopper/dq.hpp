@@ -67,12 +67,13 @@ struct dq_kernel {
       float s[columns], dp[columns], part[D / 2], down[2];
       std::uint32_t packed[tile_tokens / 32][4];
       at.wait_full(this->memory.tiles);
-      this->start_scores(from, s);
-      this->start_dp(from, dp);
+      this->start_scores(at.stage, s);
+      this->start_dp(at.stage, dp);
       make_p(s, dp, tile);
       make_ds(s, dp, tile);
       quantise(dp, from, packed, down);
-      start_product(part, packed, ptx::matrix::at(from.k_columns, D));
+      start_product(part, packed,
+                    ptx::matrix::at(this->memory.ring_of[0].k_columns, D).behind(at.stage, sizeof(loop_stage)));
       finish_product<0>(part);
       this->release(at.stage);
       OCTAVO_UNROLL

@@ -57,6 +57,12 @@ OCTAVO_DEVICE void finish_product(float (&d)[R]) {
   ptx::wgmma_touch(d);
 }
 
+/// Register r of step k of a left operand made of a fragment: see pack_rows.
+template <class E, int R>
+OCTAVO_DEVICE std::uint32_t pack_word(const float (&x)[R], int k, int r) {
+  const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
+  return ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
+}
 /// A fragment of 64 rows x N columns, rounded to E, as the left operand of a product over its columns, whose right one
 /// is a column image in token_order::registers. N / 32 steps of four registers.
 template <class E, int R, int steps>
@@ -65,10 +71,7 @@ OCTAVO_DEVICE void pack_rows(const float (&x)[R], std::uint32_t (&a)[steps][4]) 
   OCTAVO_UNROLL
   for (int k = 0; k < steps; ++k) {
     OCTAVO_UNROLL
-    for (int r = 0; r < 4; ++r) {
-      const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
-      a[k][r] = ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
-    }
+    for (int r = 0; r < 4; ++r) a[k][r] = pack_word<E>(x, k, r);
   }
 }
 /// The byte of `a` that pack_rows made of element `element`.

@@ -109,6 +109,10 @@ struct row_loop {
 
     lane_place place = lane_place::here();
     int first_row = 64 * (place.group - 1);  ///< of the group within the tile
+    ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
+    ptx::matrix gradients = ptx::matrix::at(memory.dout + first_row * chunk_bytes, tile_tokens);
+    ptx::matrix first_keys = ptx::matrix::at(memory.ring_of[0].k, tile_tokens);  ///< of the first stage
+    ptx::matrix first_values = ptx::matrix::at(memory.ring_of[0].v, tile_tokens);
     int rows = tile.tokens - first_row < 0 ? 0 : tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;
     visible_tiles mine = visible_tiles::of(ranges, tile.first + first_row, rows, rows == 64);
     row_keys keys[2] = {row_keys::of(ranges, tile.first + first_row + place.row),
@@ -131,13 +135,11 @@ struct row_loop {
     /// The scale of a stage's K or V; 1 for `token`, which multiplies by each key's own.
     OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
-    OCTAVO_DEVICE void start_scores(const stage& from, float (&s)[tile_tokens / 2]) const {
-      start_product<D>(s, ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.k, tile_tokens));
+    OCTAVO_DEVICE void start_scores(int stage, float (&s)[tile_tokens / 2]) const {
+      start_product<D>(s, queries, first_keys.behind(stage, sizeof(row_loop::stage)));
     }
-    OCTAVO_DEVICE void start_dp(const stage& from, float (&dp)[tile_tokens / 2]) const {
-      start_product<D>(dp, ptx::matrix::at(memory.dout + first_row * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.v, tile_tokens));
+    OCTAVO_DEVICE void start_dp(int stage, float (&dp)[tile_tokens / 2]) const {
+      start_product<D>(dp, gradients, first_values.behind(stage, sizeof(row_loop::stage)));
     }
     /// `token`: the scales of the values that dP is made of. dp * factor is then dP.
     OCTAVO_DEVICE void finish_dp(const stage& from, float (&dp)[tile_tokens / 2]) const {

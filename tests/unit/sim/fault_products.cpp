@@ -72,7 +72,12 @@ TEST_CASE("sim: descriptors") {
   CHECK(has(fault_of(multiply([] { return ptx::matrix::at(ptx::shared_memory() + 3 * tile_bytes, 128); })),
             "chunk 1 at offset 8192 of 8256 bytes"));
   CHECK(has(fault_of(multiply([] { return ptx::matrix{0}; })), "multiplies A from outside of shared memory"));
-  CHECK(has(fault_of(multiply([] { return ptx::matrix{first_tile().bits | 1ull << 62}; })), "swizzle"));
+  CHECK(has(fault_of(multiply([] {
+              ptx::matrix m = first_tile();
+              m.high |= 1u << 30;
+              return m;
+            })),
+            "swizzle"));
   CHECK(has(fault_of(multiply([] { return first_tile().along_k(300); })), "field out of its range"));
   CHECK(has(fault_of(multiply([] { return ptx::matrix::at(ptx::shared_memory() + shared_bytes + 16, 64); })),
             "an address is outside of the block's"));
