@@ -5,6 +5,7 @@ octavo_backend(sim-cuda-hopper
   HEADER octavo/backends/sim/hopper.hpp
   RECIPES token tile
   LINK octavo::sim
+  ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
 octavo_backend(sim-cuda-blackwell
   TYPE octavo::backends::sim_cuda_blackwell

@@ -29,6 +29,7 @@ inline bool arrive_at_barrier(block& home, warp& w, int first_thread, int id, in
     fault(w.where, "comes to " + name + " of " + std::to_string(expected) +
                        " threads, to which others came as one of " + std::to_string(barrier.expected));
   barrier.arrived += home.warp_lanes;
+  if constexpr (checks::on) checks::arrive_at_barrier(id, first_thread);
   if (barrier.arrived > expected)
     fault(w.where, "is one too many at " + name + ": " + std::to_string(barrier.arrived) + " of " +
                        std::to_string(expected) + " threads");
@@ -40,6 +41,11 @@ inline bool arrive_at_barrier(block& home, warp& w, int first_thread, int id, in
     for (thread* t : barrier.waiting) t->order.heard.join(barrier.heard);
     if (waits) std::for_each(first, last, [&](thread& t) { t.order.heard.join(barrier.heard); });
     barrier.heard.clear();
+    if constexpr (checks::on) {
+      for (const thread* t : barrier.waiting) checks::leave_barrier(id, t->index);
+      for (int lane = 0; waits && lane < home.warp_lanes; ++lane) checks::leave_barrier(id, first_thread + lane);
+      checks::end_barrier(id);
+    }
     wake_all(barrier.waiting);
     return true;
   }
@@ -63,6 +69,14 @@ inline bool take_registers(block& home, warp& w, int count) {
 /// What the last lane to arrive does for all. Returns whether they go on; else they wait at a barrier.
 inline bool complete(block& home, warp& w, int first_thread) {
   switch (w.kind) {
+    case collective_kind::sync_warp: {
+      const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
+      clock all;
+      std::for_each(first, last, [&](const thread& t) { all.join(t.order.heard); });
+      std::for_each(first, last, [&](thread& t) { t.order.heard.join(all); });
+      if constexpr (checks::on) checks::warp_barrier(first_thread);
+      return true;
+    }
     case collective_kind::shuffle:
       for (int lane = 0; lane < home.warp_lanes; ++lane) {
         const auto at = static_cast<std::size_t>(lane);
@@ -99,13 +113,6 @@ inline bool complete(block& home, warp& w, int first_thread) {
       if (w.what.counted) ++active_machine()->report.matrix_instructions[w.what.name];
       return true;
     }
-    case collective_kind::sync_warp: {
-      const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
-      clock all;
-      std::for_each(first, last, [&](const thread& t) { all.join(t.order.heard); });
-      std::for_each(first, last, [&](thread& t) { t.order.heard.join(all); });
-      return true;
-    }
     case collective_kind::sync_block:
       return arrive_at_barrier(home, w, first_thread, 0, static_cast<int>(home.threads.size()), true);
     case collective_kind::sync_named:
@@ -120,6 +127,7 @@ inline bool complete(block& home, warp& w, int first_thread) {
 /// collective waits for has happened). `first` and `second` are operands in which lanes must agree.
 inline std::uint32_t meet(collective_kind kind, int first, int second, const contribution& given, const site& where,
                           const instruction& what = {}) {
+  const checks::unchecked here;
   maybe_yield();
   machine& m = the_machine();
   thread& t = *m.current;
@@ -162,6 +170,7 @@ inline std::uint32_t meet(collective_kind kind, int first, int second, const con
 
 /// setmaxnreg: more wait until others have given back.
 inline void set_registers(int count, bool raise, const site& where) {
+  const checks::unchecked here;
   meet(collective_kind::registers, count, raise, {}, where);
   machine& m = the_machine();
   thread& t = *m.current;

@@ -122,10 +122,10 @@ inline std::uint64_t ballot(bool x, const site& where = site::current()) {
     bool x;
     std::uint64_t all;
   } mine{x, 0};
-  const auto model = [](std::span<vote* const> lanes) {
+  const auto model = [](std::span<vote* const> votes) {
     std::uint64_t bits = 0;
-    for (std::size_t lane = 0; lane < lanes.size(); ++lane) bits |= std::uint64_t{lanes[lane]->x} << lane;
-    for (vote* v : lanes) v->all = bits;
+    for (std::size_t lane = 0; lane < votes.size(); ++lane) bits |= std::uint64_t{votes[lane]->x} << lane;
+    for (vote* v : votes) v->all = bits;
   };
   warp_instruction("ballot", mine, model, where);
   return mine.all;

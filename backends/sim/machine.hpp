@@ -2,6 +2,7 @@
 // The simulated device while a launch runs: which thread runs, how it waits, how a fault ends the launch.
 #pragma once
 
+#include <octavo/backends/sim/checks/interface.hpp>
 #include <octavo/backends/sim/options.hpp>
 #include <octavo/backends/sim/state.hpp>
 #include <octavo/config.hpp>
@@ -53,6 +54,7 @@ struct machine {
   random_source random;
   void (*body)(const void*) = nullptr;
   const void* kernel = nullptr;
+  const char* kernel_name = nullptr;
 
   std::vector<std::unique_ptr<block>> blocks{};
   std::deque<thread*> ready{};
@@ -83,14 +85,16 @@ inline machine& the_machine() {
 inline thread& this_thread() { return *the_machine().current; }
 
 inline std::string name_of(const thread& t) {
-  return "thread " + std::to_string(t.index) + " of block " + std::to_string(t.home->index);
+  return "thread " + std::to_string(t.index) + " (warp " + std::to_string(t.index / t.home->warp_lanes) + ", lane " +
+         std::to_string(t.lane()) + ") of block " + std::to_string(t.home->index);
 }
 
 /// Ends the launch: from a thread of the kernel by way of run_thread, which catches it.
 [[noreturn]] inline void fault(const std::string& sentence) {
   const machine* m = active_machine();
   const bool in_kernel = m != nullptr && m->current != nullptr;
-  throw std::runtime_error("sim: " + (in_kernel ? name_of(*m->current) + " " : std::string()) + sentence);
+  const std::string kernel = m != nullptr && m->kernel_name != nullptr ? m->kernel_name + std::string(": ") : "";
+  throw std::runtime_error("sim: " + kernel + (in_kernel ? name_of(*m->current) + " " : std::string()) + sentence);
 }
 /// The same, with the place in the kernel.
 [[noreturn]] inline void fault(const site& where, const std::string& sentence) {
@@ -99,26 +103,31 @@ inline std::string name_of(const thread& t) {
 
 /// The running thread stops until something wakes it.
 inline void wait_for(const waiting& reason) {
+  const checks::quiet_of_fiber keep;
   machine& m = the_machine();
   thread& t = *m.current;
   t.wait = reason;
   switch_fiber(t, m.scheduler);
 }
 inline void wake(thread& t) {
+  const checks::unchecked here;
   t.wait.kind = wait_kind::none;
   active_machine()->ready.push_back(&t);
 }
 /// A place where other threads may come first; they do so only where a seed draws it.
 inline void maybe_yield() {
+  const checks::unchecked here;
   machine& m = the_machine();
   if (!m.one_in(8)) return;
   thread& t = *m.current;
   m.ready.push_back(&t);
+  const checks::quiet_of_fiber keep;
   switch_fiber(t, m.scheduler);
 }
 
 /// Wakes those whose turn has come.
 inline bool poll_turns(machine& m) {
+  const checks::unchecked here;
   return std::erase_if(m.waiting_for_turn, [](thread* t) {
            const bool come = *t->wait.turn == t->wait.number;
            if (come) wake(*t);

@@ -2,11 +2,13 @@
 // What a simulated launch can be told, and what it tells.
 #pragma once
 
+#include <octavo/backends/sim/checks/interface.hpp>
 #include <octavo/config.hpp>
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
@@ -34,6 +36,13 @@ struct options {
   /// Whether all products and copies of scales that one thread issues are taken to run in the order of issue. The PTX
   /// ISA promises it for a product after the copy whose scales it reads, and for products into the same accumulators.
   bool tensor_cores_in_order = false;
+
+  // In programs that link octavo::sim_checked; without effect in others.
+  /// Whether accesses without an order between them are a fault.
+  bool check_races = true;
+  /// Global memory that the kernel may access, beside what global_memory knows. Where there is none at all, global memory
+  /// is not looked at.
+  std::vector<checks::range> buffers{};
 };
 
 /// How much of what was done.
@@ -49,6 +58,8 @@ struct report {
   std::int64_t turns = 0;                                     ///< wait_turn that had to wait
   std::int64_t switches = 0;                                  ///< of the simulator between threads
   int most_resident = 0;                                      ///< blocks that ran at once
+  int shared_bytes = 0;                                       ///< of a block
+  bool races_checked = false;
 };
 
 }  // namespace backends::sim

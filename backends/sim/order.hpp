@@ -50,17 +50,30 @@ struct knowledge {
 
 /// The agents of a block.
 struct agents {
-  enum kind { loads, stores, tensor_cores, copies };  ///< by warp, warp, thread, offset of the barrier
+  enum kind {
+    loads,
+    stores,
+    tensor_cores,
+    copies,
+    products
+  };  ///< by warp, warp, thread, offset of the barrier, warpgroup
 
   std::map<std::pair<kind, std::uint32_t>, int> numbers{};
-  std::vector<std::uint32_t> issued{};  ///< operations of each
+  std::vector<std::uint32_t> issued{};          ///< operations of each
+  std::vector<std::source_location> last_at{};  ///< where the last one was
 
   int of(kind what, std::uint32_t whose) {
     const auto [at, added] = numbers.try_emplace({what, whose}, static_cast<int>(issued.size()));
-    if (added) issued.push_back(0);
+    if (added) {
+      issued.push_back(0);
+      last_at.emplace_back();
+    }
     return at->second;
   }
-  std::uint32_t next(int agent) { return ++issued[static_cast<std::size_t>(agent)]; }
+  std::uint32_t next(int agent, const std::source_location& where) {
+    last_at[static_cast<std::size_t>(agent)] = where;
+    return ++issued[static_cast<std::size_t>(agent)];
+  }
   std::uint32_t last(int agent) const { return issued[static_cast<std::size_t>(agent)]; }
 };
 

@@ -77,7 +77,7 @@ inline void check_overwrite(block& home, const thread& t, std::uint32_t offset, 
       if (!a.ended_for(t.order.heard))
         fault(where, std::string(how) + " offset " + std::to_string(at * 16) +
                          ", which a product or a copy may still read (" + text_of(a.where) +
-                         "): this thread has not waited for its commit");
+                         "): this thread does not know of its end");
     if (!piece.filler.ended_for(t.order.heard))
       fault(where, std::string(how) + " offset " + std::to_string(at * 16) + ", which a copy fills (" +
                        text_of(piece.filler.where) + ") that this thread has not waited for");
@@ -89,7 +89,7 @@ inline access fill_pieces(block& home, const thread& t, std::uint32_t offset, in
                           const site& where) {
   check_overwrite(home, t, offset, bytes, "copies to", where);
   const int agent = home.agents.of(agents::copies, barrier);
-  const access mine{agent, home.agents.next(agent), tensor_use::bulk_copy, 0, where};
+  const access mine{agent, home.agents.next(agent, where), tensor_use::bulk_copy, 0, where};
   auto& pieces = async_of(home).pieces;
   for (std::uint32_t at = offset / 16; at < (offset + static_cast<std::uint32_t>(bytes)) / 16; ++at) {
     pieces[at].filler = mine;

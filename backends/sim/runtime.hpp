@@ -10,20 +10,27 @@
 #include <octavo/backends/sim/copies.hpp>
 #include <octavo/backends/sim/deadlock.hpp>
 #include <octavo/backends/sim/exchange.hpp>
+#include <octavo/backends/sim/global_memory.hpp>
 #include <octavo/backends/sim/instruction.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/options.hpp>
 #include <octavo/backends/sim/tasks.hpp>
+#include <octavo/backends/sim/tensor_cores.hpp>
 #include <octavo/backends/sim/tensor_memory.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <typeinfo>
+#include <vector>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
@@ -31,6 +38,7 @@ namespace detail {
 
 /// A thread may return only where nothing of it is under way.
 inline void check_return(thread& t) {
+  const checks::unchecked here;
   block& home = *t.home;
   warp& w = home.warp_of(t);
   if (w.arrived > 0)
@@ -81,6 +89,15 @@ inline std::unique_ptr<block> make_block(std::int64_t index, int threads, int sh
 inline void start_block(machine& m, std::int64_t index, int threads, int shared_bytes, int warp_lanes) {
   m.blocks.push_back(make_block(index, threads, shared_bytes, warp_lanes));
   block& b = *m.blocks.back();
+  if constexpr (checks::on)
+    checks::begin_block({.index = index,
+                         .threads = threads,
+                         .warp_lanes = warp_lanes,
+                         .group_threads = group_lanes,
+                         .shared = {b.shared, static_cast<std::size_t>(shared_bytes)},
+                         .allocated = {b.memory.get(), static_cast<std::size_t>(shared_bytes) + 1024 + canary_bytes},
+                         .threads_at = {b.threads.data(), b.threads.size() * sizeof(thread)},
+                         .block_at = {&b, sizeof(block)}});
   for (int i = 0; i < threads; ++i) {
     thread& t = b.threads[static_cast<std::size_t>(i)];
     t.home = &b;
@@ -98,11 +115,12 @@ inline void end_block(machine& m, block& b) {
     if (c.home == &b)
       fault("block " + std::to_string(b.index) + " ended while a copy to offset " + std::to_string(c.to) +
             " was under way (" + text_of(c.where) + ")");
-  check_tasks_ended(m, b);
+  check_products_ended(b);
   check_tensor_memory_freed(b);
   const char* canary = b.shared + b.shared_bytes;
   if (!std::all_of(canary, canary + canary_bytes - 1024, [](char c) { return c == static_cast<char>(0xa5); }))
     fault("block " + std::to_string(b.index) + " wrote behind the end of its shared memory");
+  if constexpr (checks::on) checks::end_block(b.index);
   m.blocks.erase(std::find_if(m.blocks.begin(), m.blocks.end(), [&](const auto& p) { return p.get() == &b; }));
 }
 
@@ -136,7 +154,9 @@ inline void run_ready(machine& m) {
   thread& t = take_ready(m);
   ++m.report.switches;
   m.current = &t;
+  if constexpr (checks::on) checks::enter_thread(t.home->index, t.index, t.memory.bottom, stack_bytes);
   switch_fiber(m.scheduler, t);
+  if constexpr (checks::on) checks::enter_scheduler();
   m.current = nullptr;
   if (m.failure) std::rethrow_exception(m.failure);
   if (!t.finished) return;
@@ -169,6 +189,27 @@ inline void run_all(machine& m, std::int64_t blocks, int threads, int shared_byt
   }
 }
 
+/// Ends the launch from within a checked access. It may stand in a function that the compiler takes for one that throws
+/// nothing, so the thread is left where it is.
+inline void fail_in_thread(const char* sentence) {
+  machine& m = *active_machine();
+  m.failure = std::make_exception_ptr(std::runtime_error(std::string("sim: ") + sentence));
+  if (m.current == nullptr) std::rethrow_exception(m.failure);
+  switch_fiber(*m.current, m.scheduler);
+}
+
+inline void begin_checks(const machine& m, checks::range kernel) {
+  std::vector<checks::range> buffers = m.options.buffers;
+  global_memory::append_to(buffers);
+  checks::begin_launch({.kernel = m.kernel_name,
+                        .buffers = buffers.data(),
+                        .buffer_count = buffers.size(),
+                        .kernel_object = kernel,
+                        .machine = {&m, sizeof m},
+                        .races = m.options.check_races,
+                        .fail = fail_in_thread});
+}
+
 /// Makes the machine the one that instructions find, and puts all back at the end.
 struct activation {
   explicit activation(machine& m) : m_(m), before_(active_machine()) { active_machine() = &m; }
@@ -176,6 +217,7 @@ struct activation {
     for (const auto& b : m_.blocks)
       for (thread& t : b->threads) t.release();
     active_machine() = before_;
+    if constexpr (checks::on) checks::end_launch();
   }
   activation(const activation&) = delete;
   activation& operator=(const activation&) = delete;
@@ -186,6 +228,25 @@ struct activation {
 };
 
 }  // namespace detail
+
+/// A kernel's own name, or that of its class without namespaces and arguments.
+template <class Kernel>
+const char* name_of_kernel() {
+  if constexpr (requires { Kernel::name; }) {
+    return Kernel::name;
+  } else {
+    static const std::string name = [] {
+      int error = 0;
+      char* const full = abi::__cxa_demangle(typeid(Kernel).name(), nullptr, nullptr, &error);
+      std::string text = error == 0 ? full : "kernel";
+      std::free(full);
+      text = text.substr(0, text.find('<'));
+      const std::size_t scope = text.rfind("::");
+      return scope == std::string::npos ? text : text.substr(scope + 2);
+    }();
+    return name.c_str();
+  }
+}
 
 /// Lanes of a kernel's warps: its own warp_lanes, or its machine's lanes, or 32.
 template <class Kernel>
@@ -209,7 +270,11 @@ report launch(const Kernel& kernel, const options& how = {}) {
   machine m(how);
   m.body = [](const void* k) { (*static_cast<const Kernel*>(k))(); };
   m.kernel = &kernel;
+  m.kernel_name = name_of_kernel<Kernel>();
+  m.report.shared_bytes = Kernel::shared_bytes;
+  m.report.races_checked = checks::on && how.check_races;
   const detail::activation active(m);
+  if constexpr (checks::on) detail::begin_checks(m, {&kernel, sizeof kernel});
   detail::run_all(m, kernel.blocks(), Kernel::threads, Kernel::shared_bytes, warp_lanes_of<Kernel>());
   return m.report;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <source_location>
@@ -155,6 +156,8 @@ struct bulk_copy {
   site where;
   int agent;  ///< and its number there: order.hpp
   std::uint32_t time;
+  std::uint32_t number = 0;                ///< among the copies of its barrier, as the checker counts them
+  std::function<void(char* to)> gather{};  ///< in the place of `from`: makes all bytes (a box of a tensor)
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
@@ -178,6 +181,7 @@ struct product {
   int first_lane = 0;
   site where{};
   std::shared_ptr<accumulators> d{};
+  std::vector<access> fillers{};  ///< copies that filled its operands, the last of each barrier
   std::array<std::uint8_t, 64 * 32> registers{};
   std::array<const std::uint32_t*, group_lanes> operand{};
   std::array<std::array<std::uint32_t, 4>, group_lanes> operand_values{};

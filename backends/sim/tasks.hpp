@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <string>
 #include <utility>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -29,13 +28,6 @@ inline void run_task(machine& m, std::size_t which) {
   m.tasks[which].tasks.pop_front();
   if (m.tasks[which].tasks.empty()) m.tasks.erase(m.tasks.begin() + static_cast<std::ptrdiff_t>(which));
   first.run(m);
-}
-
-inline void check_tasks_ended(const machine& m, const block& b) {
-  for (const task_queue& q : m.tasks)
-    if (q.home == &b)
-      fault("block " + std::to_string(b.index) + " ended while an operation of thread " + std::to_string(q.issuer) +
-            " was under way (" + text_of(q.tasks.front().where) + ")");
 }
 
 }  // namespace backends::sim

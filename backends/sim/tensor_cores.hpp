@@ -37,7 +37,8 @@ namespace detail {
 
 inline access next_tensor_access(block& home, const thread& t, tensor_use use, std::uint64_t chain, const site& where) {
   const int agent = home.agents.of(agents::tensor_cores, static_cast<std::uint32_t>(t.index));
-  return {agent, home.agents.next(agent), use, chain, where};
+  if constexpr (checks::on) checks::issue_tensor_operation();
+  return {agent, home.agents.next(agent, where), use, chain, where};
 }
 
 /// The column of an address of whole columns.
@@ -59,6 +60,7 @@ struct noted_operand {
     noted_operand noted{layout, {}};
     layout.for_chunks([&](int, int, std::uint32_t at) {
       read_piece(home, t, at, mine, name);
+      if constexpr (checks::on) checks::tensor_operation_reads(at, 16, mine.where);
       noted.bytes.insert(noted.bytes.end(), home.shared + at, home.shared + at + 16);
     });
     return noted;
@@ -147,10 +149,31 @@ struct product_task {
   }
 };
 
+struct commit_task {
+  block* home;
+  clock all;  ///< what is told
+  std::uint32_t offset;
+  int issuer;
+  std::uint32_t last;  ///< operation of the issuer
+  site where;
+
+  void operator()(machine&) const {
+    barrier_word barrier = load_barrier(*home, offset, where);
+    if (barrier.pending == 0)
+      fault(where, "commits to " + name_of_barrier(offset) + " when all " + std::to_string(barrier.expected) +
+                       " arrivals of the phase have come");
+    --barrier.pending;
+    home->phases[offset].coming.join(all);
+    if constexpr (checks::on) checks::finish_tensor_operations(home->index, issuer, last, offset);
+    store_barrier(*home, offset, barrier, where);
+  }
+};
+
 }  // namespace detail
 
 /// One thread issues a product.
 inline void issue_product(const issued_product& p, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   thread& t = this_thread();
   block& home = *t.home;
@@ -188,6 +211,7 @@ inline void issue_product(const issued_product& p, const site& where) {
 
 /// One thread issues the copy of a tile of 32 x 16 bytes to four columns, in all four groups of lanes.
 inline void issue_scale_copy(std::uint32_t to, std::uint64_t tile, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   thread& t = this_thread();
   block& home = *t.home;
@@ -207,8 +231,22 @@ inline void issue_scale_copy(std::uint32_t to, std::uint64_t tile, const site& w
   });
 }
 
+/// At the end of a block, somebody must have waited for everything.
+inline void check_products_ended(const block& b) {
+  for (const auto& [who, agent] : b.agents.numbers) {
+    if (who.first != agents::tensor_cores) continue;
+    const std::uint32_t last = b.agents.last(agent);
+    if (std::none_of(b.threads.begin(), b.threads.end(),
+                     [&, agent = agent](const thread& t) { return t.order.heard.of(agent) >= last; }))
+      fault("block " + std::to_string(b.index) + " ended with products, copies or commits of thread " +
+            std::to_string(who.second) + " that nothing has waited for (" +
+            text_of(b.agents.last_at[static_cast<std::size_t>(agent)]) + ")");
+  }
+}
+
 /// Arrives at a barrier when all that the thread has issued has ended; with it goes what the thread knows.
 inline void issue_commit(const void* at, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   thread& t = this_thread();
   block& home = *t.home;
@@ -216,19 +254,13 @@ inline void issue_commit(const void* at, const site& where) {
   load_barrier(home, offset, where);
   if (!home.phases[offset].fenced)
     fault(where, "commits to " + name_of_barrier(offset) + ", whose init no fence_barriers has followed");
-  const int agent = home.agents.of(agents::tensor_cores, static_cast<std::uint32_t>(t.index));
+  const int agent = detail::next_tensor_access(home, t, tensor_use::none, 0, where).agent;
   clock all = t.order.heard;
   all.join(t.order.known);  // a commit is a tcgen05_fence_before as well
-  all.raise(agent, home.agents.last(agent));
-  issue_task(t, where, [all, offset, where, &home](machine&) {
-    barrier_word barrier = load_barrier(home, offset, where);
-    if (barrier.pending == 0)
-      fault(where, "commits to " + name_of_barrier(offset) + " when all " + std::to_string(barrier.expected) +
-                       " arrivals of the phase have come");
-    --barrier.pending;
-    home.phases[offset].coming.join(all);
-    store_barrier(home, offset, barrier, where);
-  });
+  const std::uint32_t last = home.agents.last(agent);
+  all.raise(agent, last);
+  if constexpr (checks::on) checks::commit_tensor_operations(last);
+  issue_task(t, where, detail::commit_task{&home, all, offset, t.index, last, where});
 }
 
 }  // namespace backends::sim

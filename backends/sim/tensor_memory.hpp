@@ -100,7 +100,7 @@ inline bool pipelined(const options& how, const access& before, const access& mi
                                       [&](const thread& other) { return before.ended_for(other.order.known); });
     if (own_wait) why += " by this thread, nor do a tcgen05_fence_before and a barrier lead here from one that has";
   }
-  fault(mine.where, std::string(how) + " tensor memory (" + text_of(r) + ") of which " + name_of(before.use) + " (" +
+  fault(mine.where, std::string(how) + " (" + text_of(r) + ") of which " + name_of(before.use) + " (" +
                         text_of(before.where) + ") uses lanes " + range_text(group * group_of_lanes, group_of_lanes) +
                         ", column " + std::to_string(column) + ", " + why);
 }
@@ -108,19 +108,20 @@ inline bool pipelined(const options& how, const access& before, const access& mi
 /// The operation of thread t touches a region.
 inline void touch_region(block& home, const thread& t, const tensor_region& r, const access& mine, bool reads,
                          bool writes, const char* name) {
-  const std::string what = std::string(reads ? "reads " : "writes ") + name;
+  const std::string what =
+      std::string(reads ? "reads " : "writes ") + name + (reads ? " from" : " to") + " tensor memory";
   if (r.column < 0 || r.columns <= 0 || r.column + r.columns > tensor_columns)
-    fault(mine.where, what + " beyond tensor memory: columns " + range_text(r.column, r.columns) + " of 512");
+    fault(mine.where, what + " beyond its end: columns " + range_text(r.column, r.columns) + " of 512");
   tensor_state& memory = tensors_of(home);
   const options& how = active_machine()->options;
   for (int group = r.first_group; group < r.first_group + r.groups; ++group)
     for (int column = r.column; column < r.column + r.columns; ++column) {
       tensor_piece& piece = memory.piece(group, column);
       if (!piece.allocated)
-        fault(mine.where, what + " in tensor memory that is not allocated: " + text_of(r) + ", of which column " +
+        fault(mine.where, what + " that is not allocated: " + text_of(r) + ", of which column " +
                               std::to_string(column) + " is free");
       if (reads && !piece.written)
-        fault(mine.where, what + " from tensor memory (" + text_of(r) + ") of which nothing has written lanes " +
+        fault(mine.where, what + " (" + text_of(r) + ") of which nothing has written lanes " +
                               range_text(group * group_of_lanes, group_of_lanes) + ", column " +
                               std::to_string(column));
       if (!piece.writer.ended_for(t.order.known) && !pipelined(how, piece.writer, mine))
@@ -182,9 +183,10 @@ inline void free_columns(block& home, const thread& t, std::uint32_t address, in
     for (int column = at->column; column < at->column + columns; ++column) {
       tensor_piece& piece = memory.piece(group, column);
       if (!piece.writer.ended_for(t.order.known))
-        fault_unordered(home, t, all, group, column, "frees", piece.writer, mine);
+        fault_unordered(home, t, all, group, column, "frees tensor memory", piece.writer, mine);
       for (const access& reader : piece.readers)
-        if (!reader.ended_for(t.order.known)) fault_unordered(home, t, all, group, column, "frees", reader, mine);
+        if (!reader.ended_for(t.order.known))
+          fault_unordered(home, t, all, group, column, "frees tensor memory", reader, mine);
       piece = {};
     }
   memory.allocations.erase(at);

@@ -71,6 +71,9 @@ inline float cut_to_float(double x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1);
 }
 
+/// 2^e as a double, for the exponents of sums and scales, |e| < 1000.
+inline double precise_power(int e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52); }
+
 /// 2^e, or 0 where that is too small to matter: what is scaled by it is below 2^40 and is then cut to an integer.
 inline float power_or_zero(int e) { return e < -126 ? 0.0f : power(std::min(e, 127)); }
 
@@ -81,7 +84,7 @@ inline float special_sum(const mma_operands& x, const fp8_table& ta, const fp8_t
   double sum = c;
   for (std::size_t k = 0; k < mma_depth; ++k) {
     const double a = ta.whole[x.a[row * mma_depth + k]], b = tb.whole[x.b[column * mma_depth + k]];
-    sum += std::ldexp(a * b, x.a_scale[row] + x.b_scale[column] - 254);
+    sum += a * b * precise_power(x.a_scale[row] + x.b_scale[column] - 254);
   }
   return std::isnan(sum) ? std::bit_cast<float>(product_nan) : static_cast<float>(sum);
 }
@@ -116,7 +119,7 @@ inline void add_ideal(const mma_operands& x, const fp8_table& ta, const fp8_tabl
       for (std::size_t v = 0; v < vectors; ++v) sum.row[0][v] += b.row[k][v] * a0 + b.row[k + 1][v] * a1;
     }
     for (std::size_t n = 0; n < static_cast<std::size_t>(columns); ++n)
-      d[n] = add_once(std::ldexp(sum.at(0)[n], x.a_scale[m] + x.b_scale[n] - 254), d[n]);
+      d[n] = add_once(sum.at(0)[n] * precise_power(x.a_scale[m] + x.b_scale[n] - 254), d[n]);
   }
 }
 
@@ -161,9 +164,10 @@ inline void add_model(const mma_operands& x, const fp8_table& ta, const fp8_tabl
         d[n] = 0;
         continue;
       }
-      const auto c = static_cast<std::int64_t>(std::ldexp(static_cast<double>(d[n]), mma_fraction_bits - aligned[n]));
+      const auto c =
+          static_cast<std::int64_t>(static_cast<double>(d[n]) * precise_power(mma_fraction_bits - aligned[n]));
       const std::int64_t sum = std::int64_t{sums.at(0)[n]} + sums.at(1)[n] + c;
-      d[n] = cut_to_float(std::ldexp(static_cast<double>(sum), aligned[n] - mma_fraction_bits));
+      d[n] = cut_to_float(static_cast<double>(sum) * precise_power(aligned[n] - mma_fraction_bits));
     }
   }
 }

@@ -59,7 +59,7 @@ inline sim::tensor_region quarter_of(const tensor_lane& l, const char* name) {
 
 inline sim::access next_access(sim::block& home, sim::agents::kind what, const tensor_lane& l, sim::tensor_use use) {
   const int agent = home.agents.of(what, static_cast<std::uint32_t>(l.thread->index / sim::lanes));
-  return {agent, home.agents.next(agent), use, 0, l.where};
+  return {agent, home.agents.next(agent, l.where), use, 0, l.where};
 }
 
 inline void model_load(std::span<tensor_lane* const> lanes) {
@@ -105,6 +105,7 @@ struct register_array {
 
 /// Behind the wait: the caller's loads have their values, if it names all arrays that they went to.
 inline void deliver_loads(const register_array* arrays, std::size_t count, const sim::site& where) {
+  const sim::checks::unchecked here;
   sim::thread& t = sim::this_thread();
   for (const sim::loaded_registers& load : t.loads) {
     const int columns = static_cast<int>(load.values.size());
@@ -139,6 +140,8 @@ inline void tcgen05_alloc(tensor_address* to, int columns, const sim::site where
     const auto column =
         static_cast<std::uint32_t>(sim::allocate_columns(*l.thread->home, l.columns, from_behind, l.where));
     std::memcpy(l.thread->home->shared + l.address, &column, 4);
+    if constexpr (sim::checks::on)
+      sim::checks::plain_access(l.thread->home->shared + l.address, 4, sim::checks::access::write, l.where);
   };
   sim::warp_instruction("tcgen05_alloc", mine, model, where);
 }
@@ -162,11 +165,13 @@ inline void tcgen05_relinquish(const sim::site where = sim::site::current()) {
 }
 
 inline void tcgen05_fence_before() {
+  const sim::checks::unchecked here;
   sim::knowledge& mine = sim::this_thread().order;
   mine.heard.join(mine.known);
   sim::maybe_yield();
 }
 inline void tcgen05_fence_after() {
+  const sim::checks::unchecked here;
   sim::knowledge& mine = sim::this_thread().order;
   mine.known.join(mine.heard);
   sim::maybe_yield();

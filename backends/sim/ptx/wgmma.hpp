@@ -13,6 +13,7 @@ OCTAVO_BEGIN_NAMESPACE
 namespace backends::ptx {
 
 inline void wgmma_fence() {
+  const sim::checks::unchecked here;
   sim::this_thread().fenced = true;
   sim::maybe_yield();
 }
