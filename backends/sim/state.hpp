@@ -3,8 +3,8 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
-#include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/backends/sim/order.hpp>
+#include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
 #include <array>

@@ -241,7 +241,7 @@ struct quantise_kernel {
   OCTAVO_DEVICE static void write_plain(std::uint8_t* to, const share_type& share, const shared& memory) {
     for (int i = 0; i < share.tokens; ++i)
       __builtin_memcpy(__builtin_assume_aligned(to + share.token(i) * D + share.channel(), 8),
-                  &memory.payload[share.token(i)][share.channel() / 4], 8);
+                       &memory.payload[share.token(i)][share.channel() / 4], 8);
   }
 
   /// Every thread gathers pieces of 16 bytes, in the order of memory.

@@ -9,10 +9,10 @@
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
 #pragma once
 
+#include <octavo/backends/cuda/common/probabilities.hpp>
+#include <octavo/backends/cuda/common/ring.hpp>
+#include <octavo/backends/cuda/common/row_terms.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
-#include <octavo/backends/cuda/hopper/pipeline.hpp>
-#include <octavo/backends/cuda/hopper/probabilities.hpp>
-#include <octavo/backends/cuda/hopper/row_terms.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
@@ -83,15 +83,6 @@ struct dkv_kernel {
   }
 
  private:
-  /// The query tiles that see any key of the tile.
-  OCTAVO_DEVICE static tile_run query_tiles(const key_ranges& ranges, const head_of_document& at,
-                                            const token_tile& tile) {
-    if (at.q.length == 0) return {0, 0};
-    const key_range rows{ranges.rows_of(tile.first).first, ranges.rows_of(tile.first + tile.tokens - 1).last};
-    const key_range tiles = tiles_of(rows, tile_tokens);
-    return {static_cast<int>(tiles.first), static_cast<int>(tiles.last)};
-  }
-
   OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t h_kv, std::int64_t kv_tile, std::int64_t first_q_slot,
                                 tile_run run) const {
     memory.keys.arrive_expecting(sizeof memory.k + sizeof memory.v);

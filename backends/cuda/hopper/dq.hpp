@@ -8,7 +8,7 @@
 #pragma once
 
 #include <octavo/algorithm/backward.hpp>
-#include <octavo/backends/cuda/hopper/probabilities.hpp>
+#include <octavo/backends/cuda/common/probabilities.hpp>
 #include <octavo/backends/cuda/hopper/row_loop.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -25,7 +25,7 @@ struct dq_kernel {
   static constexpr int columns = tile_tokens / 2;  ///< elements of a thread in S
   static constexpr bool folds = loop::folds;
 
-  row_loop_data<Recipe> data;
+  row_data<Recipe> data;
   const row_term_tile* terms = nullptr;  ///< [h_q][slots]
   tensor dq;
   const float* key_shift = nullptr;  ///< u [b, h_kv, d] where keys are centred and rows may keep a sum

@@ -11,8 +11,8 @@
 // the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
 
+#include <octavo/backends/cuda/common/ring.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
-#include <octavo/backends/cuda/hopper/pipeline.hpp>
 #include <octavo/backends/cuda/hopper/scores.hpp>
 
 OCTAVO_BEGIN_NAMESPACE

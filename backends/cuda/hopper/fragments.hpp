@@ -3,6 +3,7 @@
 // reductions over the four lanes of a quad, which hold a row between them.
 #pragma once
 
+#include <octavo/backends/cuda/common/scores.hpp>
 #include <octavo/backends/cuda/hopper/images.hpp>
 #include <octavo/backends/cuda/ptx/convert.hpp>
 
@@ -111,12 +112,6 @@ OCTAVO_DEVICE float sum_over_quad(float x) {
   x += ptx::shuffle_xor(x, 1);
   return x + ptx::shuffle_xor(x, 2);
 }
-
-/// The functions that the shared formulas ask of a backend.
-struct functions {
-  static OCTAVO_DEVICE float exp2(float x) { return ptx::exp2_approximate(x); }
-  static OCTAVO_DEVICE float tanh(float x) { return tanhf(x); }
-};
 
 }  // namespace backends::hopper
 OCTAVO_END_NAMESPACE

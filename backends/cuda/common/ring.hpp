@@ -5,7 +5,7 @@
 #include <octavo/backends/cuda/ptx/copy.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 /// The barriers of a ring: per stage one that its bytes complete, and one at which its readers arrive.
 template <int stages>
@@ -56,5 +56,5 @@ struct turns {
   static constexpr int both = 2 * ptx::group_threads;
 };
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE
