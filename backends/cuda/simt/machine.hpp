@@ -44,7 +44,8 @@ struct machine {
 
   /// Registers decide. Two row tiles make every right operand, which sm_90 converts to F16, serve twice; dK and dV of 16
   /// keys alone take 128 registers at d 128.
-  static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity) {
+  static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity scale_per) {
+    const bool by_token = scale_per == recipe::granularity::token;  // whose factors take registers, too
     const simt::schedule two_tiles{.row_tiles = 2, .step = 64, .stages = 2, .blocks_per_sm = 2};
     const simt::schedule two_tiles_of_32{.row_tiles = 2, .step = 32, .stages = 2, .blocks_per_sm = 2};
     const simt::schedule one_tile_of_32{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
@@ -53,8 +54,9 @@ struct machine {
       case simt::work::delta_sums:
         return d <= 128 ? two_tiles : one_tile_of_32;
       case simt::work::dq:
-        return d <= 64 ? two_tiles : d <= 128 ? two_tiles_of_32 : one_tile_of_32;
+        return d <= 64 && !by_token ? two_tiles : d <= 128 ? two_tiles_of_32 : one_tile_of_32;
       case simt::work::dkv:
+        if (d <= 64 && by_token) return {.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 1};
         if (d <= 64) return two_tiles_of_32;
         return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = d <= 128 ? 1 : 2};
     }
