@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Backends whose names are taken and that programs list as not compiled until a folder describes them.
 set(octavo_planned_backends
-  cuda-blackwell cuda-simt
-  hip-cdna3 hip-cdna4
-  sim-cuda-blackwell sim-cuda-simt sim-hip-cdna3 sim-hip-cdna4)
+  cuda-blackwell
+  hip-cdna4
+  sim-cuda-blackwell sim-hip-cdna4)

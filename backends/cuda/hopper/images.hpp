@@ -12,13 +12,14 @@
 #pragma once
 
 #include <octavo/backends/cuda/ptx/wgmma.hpp>
+#include <octavo/backends/simt/schedule.hpp>
 #include <octavo/scaling/recipe.hpp>
 #include <octavo/tensor/documents.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
 
-inline constexpr int tile_tokens = 128;
+using simt::tile_tokens;
 inline constexpr int chunk_bytes = 16;  ///< of a row that stand together: the instruction's core matrix is 8 x 16 bytes
 
 /// In which order a column image holds its tokens.

@@ -277,10 +277,11 @@ TEST_CASE("sim: tcgen05: commits") {
               frame.end();
             }),
             "wait for the phase of parity 0 of the barrier at offset 0: 1 of 2 arrivals have come"));
-  CHECK(has(fault_of([] {
-              frame.begin();
-              frame.end();
-              if (self() == 0) ptx::tcgen05_commit(frame.barrier(0));
-            }),
-            "ended with products, copies or commits of thread 0 that nothing has waited for (tensor_fault_products.cpp:"));
+  CHECK(has(
+      fault_of([] {
+        frame.begin();
+        frame.end();
+        if (self() == 0) ptx::tcgen05_commit(frame.barrier(0));
+      }),
+      "ended with products, copies or commits of thread 0 that nothing has waited for (tensor_fault_products.cpp:"));
 }
