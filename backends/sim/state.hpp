@@ -81,6 +81,9 @@ struct thread : fiber {
   piece_queue pieces{};
   knowledge order{};
   std::vector<loaded_registers> loads{};
+  knowledge order{};
+  std::vector<loaded_registers> loads{};
+  piece_queue pieces{};
 
   int lane() const;
 };
