@@ -12,4 +12,5 @@ octavo_backend(sim-cuda-blackwell
   HEADER octavo/backends/sim/blackwell.hpp
   RECIPES mx32
   LINK octavo::sim
+  ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
