@@ -78,9 +78,6 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
-  piece_queue pieces{};
-  knowledge order{};
-  std::vector<loaded_registers> loads{};
   knowledge order{};
   std::vector<loaded_registers> loads{};
   piece_queue pieces{};

@@ -9,16 +9,16 @@
 #include <cstdint>
 #include <cstring>
 
-#include "support/inputs.hpp"
-#include "support/run.hpp"
+#include "conformance/judge.hpp"
 
 using namespace octavo_tests;
 
 namespace {
 
 std::uint64_t seed_of_queues = 0;
+octavo::backends::sim::accumulation sums_of_queues = octavo::backends::sim::accumulation::ideal;
 
-/// sim-cuda-blackwell with queues of a seed; null where it is not compiled.
+/// sim-cuda-blackwell with such queues; null where it is not compiled.
 const octavo::backend_entry* seeded_backend() {
   const octavo::backend_entry* known = find_backend(octavo::all_backends(), "sim-cuda-blackwell");
   if (known == nullptr || !known->compiled) return nullptr;
@@ -27,6 +27,7 @@ const octavo::backend_entry* seeded_backend() {
   seeded.make_queue = []() -> void* {
     auto* queue = new octavo::backends::sim_cuda_blackwell::queue;
     queue->how.seed = seed_of_queues;
+    queue->how.accumulator = sums_of_queues;
     return queue;
   };
   return &seeded;
@@ -57,6 +58,27 @@ void check_seeds(const octavo::problem& p, const char* delta, std::uint64_t seed
   }
 }
 
+/// With the tensor cores' own sums, 25 fraction bits and the rest cut off.
+void check_modelled(const octavo::problem& p) {
+  const octavo::backend_entry* backend = seeded_backend();
+  const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
+  if (backend == nullptr || reference == nullptr || !reference->compiled) {
+    MESSAGE("skipped: sim-cuda-blackwell or the reference is not compiled");
+    return;
+  }
+  const test_case c = make_case(p, input_family::key_bias_value_mode, 11);
+  truth known(*reference, c, {});
+  seed_of_queues = 0;
+  sums_of_queues = octavo::backends::sim::accumulation::model;
+  for (const char* delta : {"stale", "matched", "consistent"}) {
+    const octavo::engine& e = *backend->find("mx32", delta, false);
+    const results got = run(*backend, e, c);
+    for (const std::string& complaint : judge::on(*backend, e, c, input_family::key_bias_value_mode, got, known))
+      FAIL_CHECK(delta << ": " << complaint);
+  }
+  sums_of_queues = octavo::backends::sim::accumulation::ideal;
+}
+
 constexpr auto bottom_right = octavo::causal_mask::bottom_right;
 
 }  // namespace
@@ -70,4 +92,9 @@ TEST_CASE("the Blackwell schedules give the same bits in every order of events: 
 TEST_CASE("the Blackwell schedules give the same bits in every order of events: more tiles than stages") {
   check_seeds({.s_q = 130, .s_kv = 900, .d_qk = 128, .d_v = 128, .mask = {bottom_right, 700}}, "matched", 2);
   check_seeds({.s_q = 700, .s_kv = 100, .d_qk = 128, .d_v = 128}, "stale", 2);
+}
+
+TEST_CASE("the Blackwell schedules are within 2e-3 of R8 with sums as the tensor cores make them") {
+  check_modelled({.h_q = 2, .s_q = 200, .s_kv = 300, .mask = {bottom_right}});
+  check_modelled({.s_q = 150, .s_kv = 140, .d_qk = 128, .d_v = 128});
 }
