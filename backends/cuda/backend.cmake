@@ -12,7 +12,17 @@ octavo_backend(cuda-hopper
   LANGUAGE CUDA
   ARCHITECTURES 90a-real
   LINK octavo::cuda
-  ENTRY octavo::backends::cuda_common::entry)
+  ENTRY octavo::backends::gpu::entry)
+
+# Machine code for what has been run, and PTX for the rest: FP8 mma.sync begins with sm_89.
+octavo_backend(cuda-simt
+  TYPE octavo::backends::cuda_simt
+  HEADER octavo/backends/cuda/simt/backend.hpp
+  RECIPES token tile
+  LANGUAGE CUDA
+  ARCHITECTURES 90-real 89-virtual
+  LINK octavo::cuda
+  ENTRY octavo::backends::gpu::entry)
 
 octavo_backend(cuda-blackwell
   TYPE octavo::backends::cuda_blackwell
@@ -21,4 +31,4 @@ octavo_backend(cuda-blackwell
   LANGUAGE CUDA
   ARCHITECTURES 100f
   LINK octavo::cuda
-  ENTRY octavo::backends::cuda_common::entry)
+  ENTRY octavo::backends::gpu::entry)

@@ -113,6 +113,9 @@ inline bool complete(block& home, warp& w, int first_thread) {
       if (w.what.counted) ++active_machine()->report.matrix_instructions[w.what.name];
       return true;
     }
+    case collective_kind::together:
+      w.given[0].together(w.given.data(), lanes);
+      return true;
     case collective_kind::sync_block:
       return arrive_at_barrier(home, w, first_thread, 0, static_cast<int>(home.threads.size()), true);
     case collective_kind::sync_named:

@@ -159,6 +159,8 @@ inline const char* name_of(collective_kind kind) {
       return "an instruction";
     case collective_kind::store:
       return "store_transposed";
+    case collective_kind::together:
+      return "mma";
     case collective_kind::sync_block:
       return "sync_block";
     case collective_kind::sync_named:

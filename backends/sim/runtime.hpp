@@ -48,6 +48,7 @@ inline void check_return(thread& t) {
   if (t.issued > t.waited)
     fault("returns from the kernel with " + std::to_string(t.issued - t.waited) +
           " products of its warpgroup that it has not waited for");
+  if (!t.pieces.empty()) fault("returns from the kernel with pieces of 16 bytes under way that it has not waited for");
   ++w.finished;
   ++home.finished;
 }

@@ -4,6 +4,7 @@
 
 #include <octavo/backends/sim/fiber.hpp>
 #include <octavo/backends/sim/order.hpp>
+#include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
 #include <array>
@@ -79,6 +80,7 @@ struct thread : fiber {
 
   knowledge order{};
   std::vector<loaded_registers> loads{};
+  piece_queue pieces{};
 
   int lane() const;
 };
@@ -91,6 +93,7 @@ enum class collective_kind {
   any,
   instruction,
   store,
+  together,  ///< the last lane runs a function on what all have brought
   sync_block,
   sync_named,
   arrive_named,
@@ -103,6 +106,7 @@ struct contribution {
   char* row = nullptr;
   int argument = 0;
   void* registers = nullptr;  ///< of an instruction that a model computes (instruction.hpp)
+  void (*together)(const contribution* of_lanes, int lanes) = nullptr;
 };
 
 /// Computes an instruction for all lanes from what they brought: the registers of each of `count` lanes.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ptxas says of the Hopper kernels: registers are taken over as asked (C7508 says they are not), products are not
+# What ptxas says of the kernels of the schedules: registers are taken over as asked (C7508 says they are not), products are not
 # waited for one by one (C7510 to C7514), and spills stay within what the kernels' comments explain. Needs no GPU.
-# cmake -D COMPILER=nvcc -D INCLUDE=dir -D SOURCE=file -D OUT=file -P compiler_report.cmake
+# cmake -D COMPILER=nvcc -D ARCHITECTURE=90a -D INCLUDE=dir -D SOURCE=file -D OUT=file -P compiler_report.cmake
 set(most_spilled 64)  # bytes stored by one kernel
 
-execute_process(COMMAND "${COMPILER}" -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a "-I${INCLUDE}"
+execute_process(COMMAND "${COMPILER}" -std=c++20 -O3 -gencode "arch=compute_${ARCHITECTURE},code=sm_${ARCHITECTURE}" "-I${INCLUDE}"
   -Xptxas -v -cubin -o "${OUT}" "${SOURCE}" RESULT_VARIABLE failed OUTPUT_VARIABLE report ERROR_VARIABLE report)
 if(failed)
   message(FATAL_ERROR "the kernels do not compile:\n${report}")

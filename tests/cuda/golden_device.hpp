@@ -28,4 +28,19 @@ struct on_device {
   ~on_device() { cudaFree(at); }
 };
 
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, Kernel::blocks_per_sm) run(const __grid_constant__ Kernel kernel) {
+  kernel();
+}
+
+/// One block, on the default stream; waits for its end.
+template <class Kernel>
+void launch(const Kernel& kernel) {
+  check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, Kernel::shared_bytes),
+        "cudaFuncSetAttribute");
+  run<Kernel><<<1, Kernel::threads, Kernel::shared_bytes>>>(kernel);
+  check(cudaGetLastError(), "launch");
+  check(cudaDeviceSynchronize(), "kernel");
+}
+
 }  // namespace golden

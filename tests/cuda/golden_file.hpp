@@ -29,11 +29,11 @@ struct product {
 namespace detail {
 template <class T>
 bool put(std::FILE* f, const std::vector<T>& x) {
-  return std::fwrite(x.data(), sizeof(T), x.size(), f) == x.size();
+  return x.empty() || std::fwrite(x.data(), sizeof(T), x.size(), f) == x.size();
 }
 template <class T>
 bool get(std::FILE* f, std::vector<T>& x) {
-  return std::fread(x.data(), sizeof(T), x.size(), f) == x.size();
+  return x.empty() || std::fread(x.data(), sizeof(T), x.size(), f) == x.size();
 }
 }  // namespace detail
 

@@ -6,11 +6,8 @@
 //     ./golden tests/golden
 //
 // writes tcgen05_e4m3.bin (kind::f8f6f4 and kind::mxf8f6f4, N 64 and 128, chains of 1 to 4 instructions).
-#include <octavo/backends/cuda/common/launch.hpp>
-
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -30,10 +27,7 @@ void compute(golden::product& p) {
   const on_device<float> c(p.c), d(p.d);
   const golden::tcgen05_product<columns> kernel{
       a.at, b.at, a_scale.at, b_scale.at, c.at, d.at, static_cast<int>(p.steps)};
-  if (const octavo::status s = octavo::backends::cuda_common::launch_blocks(nullptr, kernel, "golden"); !s.ok()) {
-    std::fprintf(stderr, "%s\n", s.message.c_str());
-    std::exit(1);
-  }
+  golden::launch(kernel);
   check(cudaMemcpy(p.d.data(), d.at, p.d.size() * sizeof(float), cudaMemcpyDeviceToHost), "kernel");
 }
 

@@ -6,8 +6,6 @@
 //     ./golden tests/golden
 //
 // writes wgmma_e4m3.bin (wgmma, N 64 and 128, chains of 1 to 4 instructions) and mma_e4m3.bin (mma.sync m16n8k32).
-#include <octavo/backends/cuda/common/launch.hpp>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -46,14 +44,6 @@ __global__ void multiply_warp(const std::uint8_t* a, const std::uint8_t* b, cons
   for (int i = 0; i < 4; ++i) d[(group + i / 2 * 8) * 8 + 2 * quad + i % 2] = x[i];
 }
 
-template <int columns>
-void launch_group(const golden::wgmma_product<columns>& kernel) {
-  if (const octavo::status s = octavo::backends::cuda_common::launch_blocks(nullptr, kernel, "golden"); !s.ok()) {
-    std::fprintf(stderr, "%s\n", s.message.c_str());
-    std::exit(1);
-  }
-}
-
 void compute(golden::product& p) {
   const on_device<std::uint8_t> a(p.a), b(p.b);
   const on_device<float> c(p.c), d(p.d);
@@ -61,9 +51,9 @@ void compute(golden::product& p) {
   if (p.rows == 16)
     multiply_warp<<<1, 32>>>(a.at, b.at, c.at, d.at, steps);
   else if (p.columns == 64)
-    launch_group(golden::wgmma_product<64>{a.at, b.at, c.at, d.at, steps});
+    golden::launch(golden::wgmma_product<64>{a.at, b.at, c.at, d.at, steps});
   else
-    launch_group(golden::wgmma_product<128>{a.at, b.at, c.at, d.at, steps});
+    golden::launch(golden::wgmma_product<128>{a.at, b.at, c.at, d.at, steps});
   check(cudaGetLastError(), "launch");
   check(cudaMemcpy(p.d.data(), d.at, p.d.size() * sizeof(float), cudaMemcpyDeviceToHost), "kernel");
 }

@@ -3,16 +3,19 @@
 // access one byte past its end is seen.
 #pragma once
 
+#include <octavo/algorithm/prepare.hpp>
 #include <octavo/backend/support.hpp>
 #include <octavo/backends/sim/global_memory.hpp>
 #include <octavo/numeric/bf16.hpp>
 #include <octavo/tensor/arguments.hpp>
 #include <octavo/tensor/problem.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace sim_checked {
@@ -54,7 +57,7 @@ struct one_head {
     return octavo::contiguous(x.data(), tokens, 1, d);
   }
 
-  explicit one_head(const octavo::problem& of)
+  one_head(const octavo::problem& of, bool with_nan)
       : p(of),
         q(p.s_q * p.d_qk),
         k(p.s_kv * p.d_qk),
@@ -74,6 +77,10 @@ struct one_head {
     for (auto* x : {&q, &k, &v, &dout})
       for (std::size_t i = 0; i < x->bytes() / sizeof(octavo::bf16); ++i)
         x->data()[i] = octavo::bf16::nearest_even(normal(random));
+    // The rare paths, too: what is not finite in one place of each tensor.
+    const std::size_t somewhere = static_cast<std::size_t>(p.d_qk) * 60 + 5;
+    for (auto* x : {&q, &k, &v, &dout})
+      if (with_nan) x->data()[somewhere] = octavo::bf16::nearest_even(std::numeric_limits<float>::quiet_NaN());
   }
 
   octavo::forward_inputs forward_inputs() {
@@ -105,5 +112,31 @@ struct one_head {
     return all;
   }
 };
+
+/// Forward and backward of Passes::forward and ::backward, which are those of backends of blocks; the message of a
+/// failure, or nothing. Each has scratch memory of its own, of the size that it asks for.
+template <class Passes, class Queue>
+std::string run_passes(one_head& head, Queue& queue) {
+  using octavo::detail::carver;
+  const octavo::forward_inputs in = head.forward_inputs();
+  const octavo::forward_outputs out = head.forward_outputs();
+  const octavo::backward_inputs back = head.backward_inputs();
+  {
+    carver size(nullptr);
+    typename Passes::forward{}.carve(size, head.p, in, out);
+    device_array<char> scratch(static_cast<std::int64_t>(size.used()));
+    carver memory(scratch.data());
+    typename Passes::forward pass;
+    pass.carve(memory, head.p, in, out);
+    if (const octavo::status done = pass.run(queue, head.p, in, out); !done.ok()) return done.message.c_str();
+  }
+  carver size(nullptr);
+  typename Passes::backward{}.carve(size, head.p, back, {}, true);
+  device_array<char> scratch(static_cast<std::int64_t>(size.used()));
+  carver memory(scratch.data());
+  typename Passes::backward pass;
+  pass.carve(memory, head.p, back, {}, true);
+  return pass.run(queue, head.p, back, head.backward_outputs()).message.c_str();
+}
 
 }  // namespace sim_checked

@@ -9,6 +9,7 @@
 
 #include <octavo/algorithm/passes.hpp>
 #include <octavo/backends/cuda/common/row_terms.hpp>
+#include <octavo/backends/simt/block_launcher.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
@@ -39,30 +40,7 @@ auto with_head_dim(const problem& p, F f) {
   return p.d_qk == 64 ? f(std::integral_constant<int, 64>{}) : f(std::integral_constant<int, 128>{});
 }
 
-/// Runs kernels one after another until one fails: schedules by blocks, the rest as every backend does.
-template <class B>
-class block_launcher {
- public:
-  block_launcher(typename B::queue& queue, const problem& p, void* scratch) : queue_(queue), rows_(queue, p, scratch) {}
-
-  template <class Kernel>
-  void run(const Kernel& kernel) {
-    if (!status().ok()) return;
-    if constexpr (requires { B::trace(Kernel::name); }) B::trace(Kernel::name);
-    status_ = B::launch_blocks(queue_, kernel);
-  }
-  /// A kernel of algorithm/ that takes no tiles.
-  template <class Kernel>
-  void run_rows(const Kernel& kernel) {
-    if (status().ok()) rows_.run(kernel);
-  }
-  octavo::status status() const { return status_.ok() ? rows_.status() : status_; }
-
- private:
-  typename B::queue& queue_;
-  detail::launcher<B> rows_;
-  octavo::status status_;
-};
+using simt::block_launcher;
 
 /// Which images and factors the loops of a pass want of a tensor.
 struct wanted_images {

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per-row terms of the backward as its loops read them: tile by tile beside the images of Q and dO, so that a copy
-// brings those of 128 rows.
-//
-//     exponent   matched, stale: M + log2 n (log2 l), so that P = 2^(s - exponent) needs no product; consistent: M
-//     weight     consistent: 1 / (256 l), what the forward's rounded P is multiplied by; else 1
-//     shift      c
-//     delta      delta - c
-//
-// Where M is large, its sum with log2 n would lose digits: the exponent is then M and the weight 1 / n, and `special` says
-// that there is such a row.
-//
-// A row without keys, or beyond the document's last, has the exponent +inf: all its P are 0.
+// Makes the per-row terms of the backward (simt/row_term_tile.hpp).
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
 #include <octavo/backends/cuda/common/scores.hpp>
 #include <octavo/backends/cuda/common/visible_tiles.hpp>
+#include <octavo/backends/simt/row_term_tile.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
 
-struct row_term_tile {
-  float exponent[tile_tokens], shift[tile_tokens], delta[tile_tokens], weight[tile_tokens];
-  std::uint32_t nonfinite[4];  ///< bits of the rows whose delta is not finite
-  std::uint32_t special[4];    ///< bits of the rows whose M is large
-};
+using simt::row_term_tile;
 
-/// Makes the tiles above from the sums of the matched delta or from O, and what the generic sink gradient reads.
+/// Makes them from the sums of the matched delta or from O, and what the generic sink gradient reads.
 /// Eight threads a row. Operand: image_operand of the schedules.
 template <class Recipe, class Delta, int D, class Operand>
 struct row_terms_kernel {
@@ -72,18 +58,9 @@ struct row_terms_kernel {
       const float weight = reciprocal_or_zero(sum);
       if (exists) write(index, c, delta, weight);
       const float m = exists ? data.m[index] : 0.0f;
-      constexpr float largest_sum = 4096;  // M + log2 n is then off by 2^-12 at most, where P is rounded to 2^-4
-      const bool large = !(fabsf(m) <= largest_sum), weighs = large && !Delta::reuses_forward_p;
-      to.exponent[row] = sum == 0                            ? detail::float_infinity()
-                         : Delta::reuses_forward_p || weighs ? m
-                                                             : m + std::log2(sum);
-      to.weight[row] = Delta::reuses_forward_p ? weight * (1.0f / p_scale<typename Recipe::element>)
-                       : weighs                ? weight
-                                               : 1.0f;
-      to.shift[row] = c;
-      to.delta[row] = delta;
+      to.template set<Delta, typename Recipe::element>(row, m, sum, c, delta);
       const std::uint32_t bit = 1u << row % 32;
-      if (large) ptx::atomic_or(&to.special[row / 32], bit);
+      if (row_term_tile::is_special(m)) ptx::atomic_or(&to.special[row / 32], bit);
       if (!(fabsf(c + delta) < detail::float_infinity())) ptx::atomic_or(&to.nonfinite[row / 32], bit);
     }
   }

@@ -43,8 +43,8 @@ struct dq_kernel {
 
     float sum[2] = {0, 0}, magnitude[2] = {0, 0};
     float dq[D / 2] = {};
-    float exponent[2], shift[2], delta[2], weight[2];  ///< of the two rows: see row_term_tile
-    std::uint32_t rare;  ///< not 0 where a row has a large M, or something that is not finite
+    float exponent[2] = {}, shift[2] = {}, delta[2] = {}, weight[2] = {};  ///< of the two rows: see row_term_tile
+    std::uint32_t rare = 0;  ///< not 0 where a row has a large M, or something that is not finite
 
     OCTAVO_DEVICE void run(tile_run all) {
       if (all.last == all.first) return finish();

@@ -77,7 +77,7 @@ struct forward_kernel {
         copy_tiles(memory, q.tile(h, slot), k.tile(at.h_kv, first_kv_slot), all.any);
     } else {
       ptx::raise_registers<240>();
-      consumer{*this, memory, at, tile, ranges}.run(all.any, k.tile(at.h_kv, first_kv_slot), q.tile(h, slot));
+      consumer{*this, memory, at, tile, ranges}.run(all.any, q.tile(h, slot));
     }
   }
 
@@ -122,7 +122,7 @@ struct forward_kernel {
     float o[value_rows / 2] = {};  ///< sums so far relative to 2^m; with the row sums behind them
     float l[2] = {0, 0}, m[2] = {0, 0}, maximum[2] = {minus_infinity, minus_infinity};
 
-    OCTAVO_DEVICE void run(tile_run all, std::int64_t kv_tile, std::int64_t q_tile) {
+    OCTAVO_DEVICE void run(tile_run all, std::int64_t q_tile) {
       const problem& p = kernel.data.problem;
       const std::int64_t row = tile.first + first_row;
       const int rows = tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;

@@ -3,22 +3,12 @@
 // in this folder also run on a host, where backends/sim models each instruction.
 #pragma once
 
+#include <octavo/backends/simt/qualifiers.hpp>
 #include <octavo/config.hpp>
 
 #include <cstdint>
 
-// Before a loop over registers: its index must be a constant.
-#if defined(__CUDACC__)
-#define OCTAVO_DEVICE __device__ __forceinline__
-#define OCTAVO_UNROLL _Pragma("unroll")
-#define OCTAVO_NO_UNROLL _Pragma("unroll 1")
-#define OCTAVO_UNROLL_TEXT(text) _Pragma(#text)
-#define OCTAVO_UNROLL_TIMES(n) OCTAVO_UNROLL_TEXT(unroll n)
-#else
-#define OCTAVO_DEVICE inline
-#define OCTAVO_UNROLL
-#define OCTAVO_NO_UNROLL
-#define OCTAVO_UNROLL_TIMES(n)
+#if !defined(__CUDACC__)
 #include <octavo/backends/sim/ptx/device.hpp>
 #endif
 

@@ -96,14 +96,21 @@ void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t numb
 /// say what alignment the device's instruction wants.
 void check_aligned(const void* at, std::size_t alignment, const std::source_location& where);
 
-/// While it lives, the accesses of this thread are the simulator's.
+/// While it lives, the accesses of this thread are the simulator's. (The compiler adds its calls late: without the
+/// barriers it would see no one who could read `quiet`, and drop the stores.)
 class unchecked {
  public:
   unchecked() {
-    if constexpr (on) ++quiet;
+    if constexpr (on) {
+      ++quiet;
+      asm volatile("" ::: "memory");
+    }
   }
   ~unchecked() {
-    if constexpr (on) --quiet;
+    if constexpr (on) {
+      asm volatile("" ::: "memory");
+      --quiet;
+    }
   }
   unchecked(const unchecked&) = delete;
   unchecked& operator=(const unchecked&) = delete;

@@ -184,6 +184,5 @@ TEST_CASE("sim: tcgen05: the bits of descriptors, as the PTX ISA's tables put th
   CHECK(ptx::shared_operand::encode(0x400, 16, 1024, ptx::swizzle::bytes_128).bits == 0x4000404000010040u);
   CHECK(ptx::shared_operand::encode(0x400, 16, 512, ptx::swizzle::bytes_64).bits == 0x8000402000010040u);
   CHECK(ptx::shared_operand::encode(0x2000, 2048, 128, ptx::swizzle::none).bits == 0x0000400800800200u);
-  CHECK(ptx::shared_operand::encode(0x400, 16, 256, ptx::swizzle::bytes_32).advanced(0x20).bits ==
-        0xc000401000010042u);
+  CHECK(ptx::shared_operand::encode(0x400, 16, 256, ptx::swizzle::bytes_32).advanced(0x20).bits == 0xc000401000010042u);
 }

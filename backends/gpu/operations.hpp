@@ -3,19 +3,19 @@
 // ends with a barrier, so that what it wrote the next one sees.
 #pragma once
 
-#include <octavo/backends/cuda/common/tile.hpp>
+#include <octavo/backends/gpu/tile.hpp>
 #include <octavo/scaling/quantize.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::cuda_common {
+namespace backends::gpu {
 
-__device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
-__device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32; }
-__device__ inline int warps() { return static_cast<int>(blockDim.x) / 32; }
+__device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % warp_threads; }
+__device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / warp_threads; }
+__device__ inline int warps() { return static_cast<int>(blockDim.x) / warp_threads; }
 
 template <class Fold>
 __device__ float fold_warp(float x, Fold fold) {
-  for (int offset = 16; offset > 0; offset /= 2) x = fold(x, __shfl_xor_sync(0xffffffffu, x, offset));
+  for (int offset = warp_threads / 2; offset > 0; offset /= 2) x = fold(x, shuffle_xor(x, offset));
   return x;
 }
 
@@ -35,7 +35,7 @@ struct block_operations {
   static __device__ void load(block_context&, operand<E, S, I, R, C>& to, const payload_plane& x, std::int64_t first,
                               int n) {
     for (int i = warp_id(); i < to.rows; i += warps())
-      for (int c = lane_id(); c < to.columns; c += 32)
+      for (int c = lane_id(); c < to.columns; c += warp_threads)
         to.at(i, c) = i < n ? element<E, I>(x, first + i, c, to.columns) : 0.0f;
     __syncthreads();
   }
@@ -43,7 +43,7 @@ struct block_operations {
   template <int M, int N>
   static __device__ void store(block_context&, const tensor& to, std::int64_t offset, const accum<M, N>& from, int n) {
     for (int i = warp_id(); i < n; i += warps())
-      for (int c = lane_id(); c < from.columns; c += 32)
+      for (int c = lane_id(); c < from.columns; c += warp_threads)
         write_elements(to, offset + i * to.stride_s + c, 1, from.data + i * from.columns + c);
     __syncthreads();
   }
@@ -51,7 +51,8 @@ struct block_operations {
   template <int M, int N>
   static __device__ void accumulate(block_context&, float* to, std::int64_t stride, const accum<M, N>& from, int n) {
     for (int i = warp_id(); i < n; i += warps())
-      for (int c = lane_id(); c < from.columns; c += 32) to[i * stride + c] += from.data[i * from.columns + c];
+      for (int c = lane_id(); c < from.columns; c += warp_threads)
+        to[i * stride + c] += from.data[i * from.columns + c];
     __syncthreads();
   }
 
@@ -59,7 +60,7 @@ struct block_operations {
   template <class F>
   static __device__ void in_order(block_context&, std::int32_t* turn, std::int32_t number, F f) {
     if (threadIdx.x == 0)
-      while (atomicAdd(turn, 0) != number) __nanosleep(100);
+      while (atomicAdd(turn, 0) != number) pause();
     __syncthreads();
     __threadfence();
     f();
@@ -80,7 +81,7 @@ struct block_operations {
     constexpr int block = 4;  // rows of C per thread and step: B is read once for all of them
     const int depth = a.contracted();
     for (int i0 = warp_id() * block; i0 < c.rows; i0 += warps() * block)
-      for (int j = lane_id(); j < c.columns; j += 32) {
+      for (int j = lane_id(); j < c.columns; j += warp_threads) {
         float sum[block];
         for (int r = 0; r < block; ++r) sum[r] = c.data[(i0 + r) * c.columns + j];
         for (int k = 0; k < depth; ++k) {
@@ -109,11 +110,11 @@ struct block_operations {
     for (int i = warp_id(); i < from.rows; i += warps())
       for (int j0 = 0; j0 < from.columns; j0 += run) {
         float amax = 0;
-        for (int j = j0 + lane_id(); j < j0 + run; j += 32)
+        for (int j = j0 + lane_id(); j < j0 + run; j += warp_threads)
           amax = finite_amax(amax, f(from.data[i * from.columns + j], i, j, v.at(i, j)...));
         amax = fold_warp(amax, [](float a, float b) { return finite_amax(a, b); });
         const e8m0 scale = scale_of<E>(amax);
-        for (int j = j0 + lane_id(); j < j0 + run; j += 32)
+        for (int j = j0 + lane_id(); j < j0 + run; j += warp_threads)
           to.at(i, j) = rounded<E>(f(from.data[i * from.columns + j], i, j, v.at(i, j)...), scale);
         if (lane_id() == 0) descale.data[i] = blocks ? 1.0f : static_cast<float>(scale);
       }
@@ -147,14 +148,14 @@ struct block_operations {
   template <int M, int N, class F, class... V>
   static __device__ void transform(block_context&, accum<M, N>& x, F f, const V&... v) {
     for (int i = warp_id(); i < x.rows; i += warps())
-      for (int j = lane_id(); j < x.columns; j += 32)
+      for (int j = lane_id(); j < x.columns; j += warp_threads)
         x.data[i * x.columns + j] = f(x.data[i * x.columns + j], i, j, v.at(i, j)...);
     __syncthreads();
   }
   template <int M, int N, class F, class... V>
   static __device__ void combine(block_context&, accum<M, N>& x, const accum<M, N>& y, F f, const V&... v) {
     for (int i = warp_id(); i < x.rows; i += warps())
-      for (int j = lane_id(); j < x.columns; j += 32)
+      for (int j = lane_id(); j < x.columns; j += warp_threads)
         x.data[i * x.columns + j] = f(x.data[i * x.columns + j], y.data[i * x.columns + j], i, j, v.at(i, j)...);
     __syncthreads();
   }
@@ -227,7 +228,7 @@ struct block_operations {
                                    const V&... v) {
     for (int i = warp_id(); i < x.rows; i += warps()) {
       float folded = neutral;
-      for (int j = lane_id(); j < x.columns; j += 32)
+      for (int j = lane_id(); j < x.columns; j += warp_threads)
         folded = fold(folded, f(x.data[i * x.columns + j], i, j, v.at(i, j)...));
       folded = fold_warp(folded, fold);
       if (lane_id() == 0) r.data[i] = fold(r.data[i], folded);
@@ -236,5 +237,5 @@ struct block_operations {
   }
 };
 
-}  // namespace backends::cuda_common
+}  // namespace backends::gpu
 OCTAVO_END_NAMESPACE

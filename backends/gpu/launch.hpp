@@ -3,19 +3,20 @@
 // start in order; row kernels run one item per thread.
 #pragma once
 
-#include <octavo/backends/cuda/common/tile.hpp>
+#include <octavo/backends/gpu/tile.hpp>
 #include <octavo/tensor/status.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::cuda_common {
+namespace backends::gpu {
 
 inline constexpr int block_threads = 512;
+inline constexpr int row_threads = 64;
 
 namespace {  // kernels of a header have internal linkage: two libraries of one program must not run each other's
 
 template <class Kernel>
 __global__ void __launch_bounds__(block_threads)
-    run_tiles(const __grid_constant__ Kernel kernel, float* scratch, std::size_t floats_per_block, std::int64_t items,
+    run_tiles(OCTAVO_KERNEL_ARGUMENT Kernel kernel, float* scratch, std::size_t floats_per_block, std::int64_t items,
               unsigned long long* next) {
   __shared__ unsigned long long ticket;
   block_context ctx(scratch + blockIdx.x * floats_per_block);
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class Kernel>
-__global__ void run_rows(const __grid_constant__ Kernel kernel, std::int64_t items) {
+__global__ void __launch_bounds__(row_threads) run_rows(OCTAVO_KERNEL_ARGUMENT Kernel kernel, std::int64_t items) {
   block_context none(nullptr);
   for (std::int64_t item = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; item < items;
        item += static_cast<std::int64_t>(gridDim.x) * blockDim.x)
@@ -40,8 +41,8 @@ __global__ void run_rows(const __grid_constant__ Kernel kernel, std::int64_t ite
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::threads, Kernel::blocks_per_sm)
-    run_blocks(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(Kernel::threads, launch_bound(Kernel::threads, Kernel::blocks_per_sm))
+    run_blocks(OCTAVO_KERNEL_ARGUMENT Kernel kernel) {
   kernel();
 }
 
@@ -51,43 +52,38 @@ __global__ void __launch_bounds__(Kernel::threads, Kernel::blocks_per_sm)
 template <class Kernel>
 concept uses_tiles = requires { Kernel::name; };
 
-inline status checked(cudaError_t error, const char* backend) {
-  if (error == cudaSuccess) return {};
-  return {status_code::launch_failure, text(backend) << ": " << cudaGetErrorString(error)};
+inline status checked(error_t error, const char* backend) {
+  if (error == success) return {};
+  return {status_code::launch_failure, text(backend) << ": " << error_text(error)};
 }
 
 /// scratch: a ticket counter (64 bytes), then floats_per_block for each of `blocks`.
 template <class Kernel>
-status launch(cudaStream_t stream, void* scratch, std::size_t floats_per_block, int blocks, std::int64_t items,
+status launch(stream_t stream, void* scratch, std::size_t floats_per_block, int blocks, std::int64_t items,
               const Kernel& kernel, const char* backend) {
   if constexpr (uses_tiles<Kernel>) {
     auto* next = static_cast<unsigned long long*>(scratch);
-    if (const cudaError_t e = cudaMemsetAsync(next, 0, sizeof *next, stream); e != cudaSuccess)
-      return checked(e, backend);
+    if (const error_t e = clear(next, sizeof *next, stream); e != success) return checked(e, backend);
     const int grid = items < blocks ? static_cast<int>(items) : blocks;
     run_tiles<<<grid, block_threads, 0, stream>>>(kernel, static_cast<float*>(scratch) + 16, floats_per_block, items,
                                                   next);
   } else {
-    const std::int64_t wanted = (items + 63) / 64;
-    run_rows<<<static_cast<unsigned>(wanted < 4096 ? wanted : 4096), 64, 0, stream>>>(kernel, items);
+    const std::int64_t wanted = (items + row_threads - 1) / row_threads;
+    run_rows<<<static_cast<unsigned>(wanted < 4096 ? wanted : 4096), row_threads, 0, stream>>>(kernel, items);
   }
-  return checked(cudaGetLastError(), backend);
+  return checked(last_error(), backend);
 }
 
 /// A kernel that is written for blocks of its own: threads, shared_bytes, blocks_per_sm and blocks() are its members.
 template <class Kernel>
-status launch_blocks(cudaStream_t stream, const Kernel& kernel, const char* backend) {
+status launch_blocks(stream_t stream, const Kernel& kernel, const char* backend) {
   const std::int64_t blocks = kernel.blocks();
   if (blocks == 0) return {};
-  constexpr int free_of_charge = 48 * 1024;  // of shared memory; more must be asked for
-  if constexpr (Kernel::shared_bytes > free_of_charge)
-    if (const cudaError_t e =
-            cudaFuncSetAttribute(run_blocks<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, Kernel::shared_bytes);
-        e != cudaSuccess)
-      return checked(e, backend);
+  if (const error_t e = allow_shared(run_blocks<Kernel>, Kernel::shared_bytes); e != success)
+    return checked(e, backend);
   run_blocks<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, stream>>>(kernel);
-  return checked(cudaGetLastError(), backend);
+  return checked(last_error(), backend);
 }
 
-}  // namespace backends::cuda_common
+}  // namespace backends::gpu
 OCTAVO_END_NAMESPACE

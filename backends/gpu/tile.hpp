@@ -5,11 +5,10 @@
 #pragma once
 
 #include <octavo/backend/concept.hpp>
-
-#include <cuda_runtime.h>
+#include <octavo/backends/gpu/runtime.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::cuda_common {
+namespace backends::gpu {
 
 /// Who runs a tile: a block of `threads` threads. Every thread keeps the same count of what is taken.
 struct block_context {
@@ -60,5 +59,5 @@ struct col_vector {
   __device__ float at(int, int j) const { return data[j]; }
 };
 
-}  // namespace backends::cuda_common
+}  // namespace backends::gpu
 OCTAVO_END_NAMESPACE

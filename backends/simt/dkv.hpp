@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// dK and dV on lanes: a block takes 128 keys of one head, every warp its own, and walks over the queries that see them step
+// by step, for every query head of their group:
+//
+//     S^T = K Q^T     dP^T = V dO^T     P^T = 2^(s - exponent)     dS^T = P^T ((dP - c) - (delta - c))
+//     dV += quant(P^T) dO               dK += quant(dS^T) Q        quantised per key and step of queries
+//
+// The transposed scores have keys in rows, so that P^T and dS^T go from registers into the second products as they are,
+// and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
+// Where registers do not hold both for all channels, `parts` blocks share the channels and each makes S and dP for itself.
+#pragma once
+
+#include <octavo/backends/simt/nonfinite.hpp>
+#include <octavo/backends/simt/results.hpp>
+#include <octavo/backends/simt/row_loop.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::simt {
+
+template <class M, class Recipe, class Delta, int D>
+struct dkv_kernel {
+  using machine = M;
+  static constexpr const char* name = "simt dK dV";
+  using E = typename Recipe::element;
+  using G = typename Recipe::gradient_element;
+  using score_atom = typename M::template atom<E, E>;
+  using dp_atom = typename M::template atom<E, G>;
+  using dv_atom = typename M::template atom<E, G>;
+  using dk_atom = typename M::template atom<G, E>;
+  static constexpr schedule plan = M::plan(work::dkv, D, Recipe::scale_per);
+  static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles, parts = plan.parts;
+  static constexpr int part_channels = D / parts;  ///< of dK and dV in a block
+  static constexpr bool folds = folds_token_scales<Recipe>;
+  static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
+  static constexpr int blocks_per_sm = plan.blocks_per_sm;
+  static constexpr int factors = scales_by_token<Recipe> ? step : 4;  ///< floats of a step's scales
+
+  using scores = sums_of<M, row_tiles, step>;
+  using output = sums_of<M, row_tiles, part_channels>;
+  using weights = packed_rows<M, row_tiles, step>;
+  using place_type = lane_place<M, row_tiles>;
+  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
+
+  struct stage {
+    alignas(16) std::uint8_t q[step * D], q_columns[step * D], dout[step * D], dout_columns[step * D];
+    float exponent[step], shift[step], delta[step], weight[step];  ///< of row_term_tile
+    std::uint32_t delta_nonfinite[4], special[4];
+    float q_scale[factors], do_scale[factors];
+    std::uint32_t nonfinite[4];
+  };
+  struct shared {
+    typename owned::storage k, v;
+    stage ring[stages];
+    row_keys queries[tile_tokens];                                        ///< that see each key
+    float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
+    poisoned_results<M, D> poisoned;
+  };
+  static constexpr int shared_bytes = sizeof(shared);
+  using copies = stage_copy<M, threads, step * D, step * D, step * D, step * D, step * 4, step * 4, step * 4, step * 4,
+                            32, factors * 4, factors * 4, 16>;
+
+  backward_data<Recipe> data;
+  image_operand q, k, v, dout;
+  const row_term_tile* terms = nullptr;  ///< [h_q][slots of queries]
+  tensor dk, dv;
+
+  std::int64_t blocks() const { return data.forward.kv_docs.slots(tile_tokens) * data.forward.problem.h_kv * parts; }
+
+  OCTAVO_DEVICE void operator()() const {
+    const std::int64_t block = M::block_index() / parts, h_kv = block / k.slots, slot = block % k.slots;
+    const token_tile tile = data.forward.kv_docs.tile_at(slot, tile_tokens);
+    if (tile.tokens == 0) return;
+    keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), tile, h_kv, slot);
+    keys.walk();
+    keys.finish();
+  }
+
+ private:
+  class keys_of_warp {
+   public:
+    OCTAVO_DEVICE keys_of_warp(const dkv_kernel& of, shared& in, const token_tile& t, std::int64_t h_kv,
+                               std::int64_t slot)
+        : kernel(of),
+          memory(in),
+          tile(t),
+          at(of.data.forward.head(t.document, h_kv * of.data.forward.problem.group())),
+          kv_tile(of.k.tile(h_kv, slot)),
+          first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
+          place(place_type::here()),
+          first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
+          scale_log2(of.data.forward.scale * log2_e),
+          v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
+
+    OCTAVO_DEVICE void walk() {
+      const pass_data<Recipe>& d = kernel.data.forward;
+      memory.poisoned.clear(threads);
+      const key_ranges ranges = d.ranges(at);
+      for (int key = M::thread_index(); key < tile_tokens; key += threads) {
+        const std::int64_t of = kv_tile * scales_per_tile<Recipe> + (folds ? key : 0);
+        memory.queries[key] = queries_of(ranges, key);
+        memory.k_scale[key] = kernel.k.scale[of];
+        memory.v_scale[key] = kernel.v.scale[of] * dp_atom::unit;
+        memory.fold[key] = folds && Delta::reuses_forward_p ? kernel.v.fold[of] : 0.0f;
+      }
+      const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
+      const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
+      const std::int64_t bytes = kv_tile * image_bytes(tile_tokens, D);
+      keys_.fetch(memory.k, kernel.k.images.rows + bytes, place);
+      values_.fetch(memory.v, kernel.v.images.rows + bytes, place);
+
+      const int first_step = all.any.first / step, last_step = (all.any.last + step - 1) / step;
+      const std::int64_t first_head = at.h_kv * d.problem.group(), last_head = first_head + d.problem.group();
+      step_place ahead_at{first_head, first_step};
+      const auto more = [&] { return first_step < last_step && ahead_at.h < last_head; };
+      const auto advance = [&](step_place& x) {
+        if (++x.u < last_step) return;
+        x.u = first_step;
+        ++x.h;
+      };
+      OCTAVO_UNROLL
+      for (int s = 0; s < stages - 1; ++s) {
+        typename copies::transfer ahead;
+        if (more()) {
+          start_step(ahead, ahead_at, s);
+          advance(ahead_at);
+        }
+        ahead.deliver();
+      }
+      int slot = 0;
+      if (first_step < last_step) {
+        OCTAVO_NO_UNROLL
+        for (step_place here{first_head, first_step}; here.h < last_head; advance(here)) {
+          M::template wait_transfers<stages - 2>();
+          M::sync_block();
+          typename copies::transfer ahead;
+          if (more()) {
+            start_step(ahead, ahead_at, slot == 0 ? stages - 1 : slot - 1);
+            advance(ahead_at);
+          }
+          const int first = here.u * step, last = first + step;
+          if (first < mine.any.last && last > mine.any.first)
+            visit(here, memory.ring[slot], first >= mine.whole.first && last <= mine.whole.last);
+          ahead.deliver();
+          slot = slot + 1 == stages ? 0 : slot + 1;
+        }
+      }
+      M::template wait_transfers<0>();
+      M::sync_block();  // all have noted what they poisoned
+    }
+
+    OCTAVO_DEVICE void finish() {
+      if (memory.poisoned.any[0] != 0) [[unlikely]] {
+        OCTAVO_UNROLL
+        for (int i = 0; i < output::elements; ++i)
+          if (memory.poisoned.holds(place.row(output::row(i)), first_channel + place.column + output::column(i)))
+            dv[i] = detail::float_nan();
+      }
+      const problem& p = kernel.data.forward.problem;
+      write(kernel.dk, dk, kernel.data.forward.scale, static_cast<int>(p.d_qk));
+      write(kernel.dv, dv, 1.0f, static_cast<int>(p.d_v));
+    }
+
+   private:
+    /// Queries, not tiles: those that any key of a run is seen by, and those that every key is.
+    struct run_of_queries {
+      tile_run any, whole;
+    };
+    /// A step of one query head.
+    struct step_place {
+      std::int64_t h;
+      int u;  ///< step of its document
+    };
+
+    const dkv_kernel& kernel;
+    shared& memory;
+    const token_tile& tile;
+    const head_of_document at;
+    const std::int64_t kv_tile, first_q_slot;
+    const place_type place;
+    const int first_channel;
+    const float scale_log2;
+    owned keys_{}, values_{};
+    const std::uint32_t v_nonfinite;
+    float dk[output::elements] = {}, dv[output::elements] = {};
+
+    OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
+    OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
+      if (key >= tile.tokens || at.q.length == 0) return {0, 0};
+      const key_range rows = ranges.rows_of(tile.first + key);
+      return {static_cast<int>(rows.first), static_cast<int>(rows.last)};
+    }
+    /// Runs only move forward: the last key's begins last, the first one's ends first.
+    OCTAVO_DEVICE run_of_queries queries_of_run(const key_ranges& ranges, int first_key, int keys) const {
+      const int left = tile.tokens - first_key;
+      if (left <= 0 || at.q.length == 0) return {{0, 0}, {0, 0}};
+      const row_keys front = queries_of(ranges, first_key);
+      const row_keys back = queries_of(ranges, first_key + (keys < left ? keys : left) - 1);
+      run_of_queries run{{front.first, back.last}, {0, 0}};
+      if (run.any.last <= run.any.first) run.any = {0, 0};
+      if (keys <= left) run.whole = {back.first, front.last};
+      return run;
+    }
+
+    OCTAVO_DEVICE void start_step(typename copies::transfer& t, const step_place& from, int slot) const {
+      stage& to = memory.ring[slot];
+      const step_of_tokens<Recipe, step> at_u(kernel.q.tile(from.h, first_q_slot), from.u);
+      const row_term_tile& terms = kernel.terms[at_u.tile];
+      const int first = at_u.in_tile(from.u);
+      copies::start(t, copy_pair{to.q, at_u.in_image(kernel.q.images.rows, D)},
+                    copy_pair{to.q_columns, at_u.in_image(kernel.q.images.columns, D)},
+                    copy_pair{to.dout, at_u.in_image(kernel.dout.images.rows, D)},
+                    copy_pair{to.dout_columns, at_u.in_image(kernel.dout.images.columns, D)},
+                    copy_pair{to.exponent, terms.exponent + first}, copy_pair{to.shift, terms.shift + first},
+                    copy_pair{to.delta, terms.delta + first}, copy_pair{to.weight, terms.weight + first},
+                    copy_pair{to.delta_nonfinite, terms.nonfinite},
+                    copy_pair{to.q_scale, at_u.in_factors(kernel.q.scale)},
+                    copy_pair{to.do_scale, at_u.in_factors(kernel.dout.scale)},
+                    copy_pair{to.nonfinite, at_u.in_marks(kernel.dout.images.nonfinite)});
+    }
+
+    /// The lane's rows of what is known of every key.
+    OCTAVO_DEVICE void of_rows(const float (&x)[tile_tokens], float (&to)[scores::rows]) const {
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) to[r] = x[place.row(r)];
+    }
+    /// The value of element i's query.
+    OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
+    /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
+    OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
+
+    OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
+      const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
+      float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
+      multiply_rows<M, score_atom, scores, D>(x, keys_, from.q, place.lane);
+      finish_scores(x, from, q_scale);
+      const bool capped = softcap() != 0;
+      if (!capped) [[likely]]
+        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+      multiply_rows<M, dp_atom, scores, D>(y, values_, from.dout, place.lane);
+      if (!capped) [[likely]] {
+        make_ds<scores::elements>(x, y, 0, from, do_scale);
+      } else {
+        const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
+        // x holds scores, which the derivative needs as well as P: P comes four at a time, and once more after.
+        OCTAVO_UNROLL
+        for (int first = 0; first < scores::elements; first += 4) {
+          float p[4] = {x[first], x[first + 1], x[first + 2], x[first + 3]};
+          make_p<4>(p, first, from, q_scale, here.u, whole);
+          make_ds<4>(p, part_of<4>(y, first), first, from, do_scale);
+          OCTAVO_UNROLL
+          for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
+        }
+        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+      }
+      if constexpr (folds) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < scores::elements; ++i) {
+          x[i] *= at_query(from.do_scale, i);
+          y[i] *= at_query(from.q_scale, i);
+        }
+      }
+      weights packed;
+      float down[scores::rows];
+      pack_scaled<E>(x, packed, down);
+      if (any_bit(from.nonfinite) != 0) [[unlikely]] {
+        const step_of_tokens<Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
+        memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
+                             kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
+      }
+      add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
+      pack_scaled<G>(y, packed, down);
+      add_products<dk_atom>(dk, packed, from.q_columns, down, q_scale);
+    }
+
+    OCTAVO_DEVICE void finish_scores(float (&s)[scores::elements], const stage& from, float q_scale) const {
+      if constexpr (folds) {
+        float k_scale[scores::rows];
+        of_rows(memory.k_scale, k_scale);
+        OCTAVO_UNROLL
+        for (int i = 0; i < scores::elements; ++i) s[i] *= k_scale[scores::row(i)];
+      }
+      if (softcap() == 0) [[likely]]
+        return;
+      const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
+      OCTAVO_UNROLL
+      for (int i = 0; i < scores::elements; ++i) s[i] = map.capped(s[i] * score_factor(from, i, q_scale));
+    }
+    OCTAVO_DEVICE float score_factor(const stage& from, int i, float q_scale) const {
+      if constexpr (folds) return at_least_tiny(scale_log2 * score_atom::unit * at_query(from.q_scale, i));
+      return at_least_tiny(scale_log2 * score_atom::unit * q_scale * memory.k_scale[0]);
+    }
+
+    /// P^T of elements [first, first + N): the same operations as in the row loops, on the transposed fragment.
+    template <int N>
+    OCTAVO_DEVICE void make_p(float (&s)[N], int first, const stage& from, float q_scale, int u, bool whole) const {
+      const bool capped = softcap() != 0;
+      float fold[scores::rows];
+      of_rows(memory.fold, fold);
+      probabilities<M, Recipe, Delta>(
+          s, any_bit(from.special) != 0, [&](int i) { return capped ? 1.0f : score_factor(from, first + i, q_scale); },
+          [&](int i) { return at_query(from.exponent, first + i); },
+          [&](int i) { return at_query(from.weight, first + i); }, [&](int i) { return fold[scores::row(first + i)]; });
+      if (whole) [[likely]]
+        return;
+      OCTAVO_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const row_keys queries = memory.queries[place.row(scores::row(first + i))];
+        if (!queries.allows(u * step + place.column + scores::column(first + i))) s[i] = 0;
+      }
+    }
+
+    /// dS^T from P^T and raw dP^T.
+    template <int N>
+    OCTAVO_DEVICE void make_ds(const float (&p)[N], float (&dp)[N], int first, const stage& from,
+                               float do_scale) const {
+      float v_scale[scores::rows];
+      of_rows(memory.v_scale, v_scale);
+      const float of_tile = do_scale * memory.v_scale[0];
+      OCTAVO_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const int e = first + i;
+        if constexpr (folds) dp[i] *= v_scale[scores::row(e)];
+        const float of_query = folds ? at_query(from.do_scale, e) : of_tile;
+        dp[i] = p[i] * (fmaf(dp[i], of_query, -at_query(from.shift, e)) - at_query(from.delta, e));
+      }
+      // A pair without weight has no gradient, whatever dP and delta are.
+      if ((v_nonfinite | any_bit(from.nonfinite) | any_bit(from.delta_nonfinite)) != 0) [[unlikely]] {
+        OCTAVO_UNROLL
+        for (int i = 0; i < N; ++i)
+          if (p[i] == 0) dp[i] = 0;
+      }
+    }
+
+    /// x rounded to T with a power of two per key; down undoes it.
+    template <class T>
+    OCTAVO_DEVICE static void pack_scaled(float (&x)[scores::elements], weights& packed, float (&down)[scores::rows]) {
+      float amax[scores::rows], up[scores::rows];
+      row_amax<scores>(x, amax);
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) {
+        const power_of_two_scale scale = power_of_two_scale::of<T>(max_over_row<M>(amax[r]));
+        up[r] = scale.up, down[r] = scale.down;
+      }
+      OCTAVO_UNROLL
+      for (int i = 0; i < scores::elements; ++i) x[i] *= up[scores::row(i)];
+      packed.template pack<T>(x);
+    }
+
+    template <class A>
+    OCTAVO_DEVICE void add_products(float (&sum)[output::elements], const weights& packed, const std::uint8_t* columns,
+                                    const float (&down)[scores::rows], float scale) const {
+      constexpr int part_sums = row_tiles * A::sums;
+      float factor[scores::rows];
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) factor[r] = down[r] * scale * A::unit;
+      multiply_columns<M, A, row_tiles, step, D, part_channels>(
+          packed, columns, first_channel, place.lane, [&](const float(&part)[part_sums], int c) {
+            OCTAVO_UNROLL
+            for (int i = 0; i < part_sums; ++i) {
+              const int to = (i / A::sums * output::atoms + c) * A::sums + i % A::sums;
+              sum[to] = fmaf(part[i], factor[output::row(to)], sum[to]);
+            }
+          });
+    }
+
+    OCTAVO_DEVICE void write(const tensor& to, const float (&x)[output::elements], float scale, int channels) const {
+      const std::int64_t first = element_offset(to, kernel.data.forward.kv_docs, tile.document, tile.first, at.h_kv);
+      const result_writer<M, output> writer(to, first, place, tile.tokens, channels, first_channel);
+      writer.write([&](int i) { return x[i] * scale; });
+    }
+  };
+};
+
+}  // namespace backends::simt
+OCTAVO_END_NAMESPACE
