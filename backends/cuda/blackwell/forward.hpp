@@ -16,6 +16,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/rows.hpp>
+#include <octavo/backends/cuda/ptx/mixed.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
@@ -321,9 +322,12 @@ struct forward_kernel {
         OCTAVO_UNROLL
         for (int e = 0; e < 4; ++e) p[e] = functions::exp2(fmaf(s[j + e], factor, shift));
         weights[j / 4] = ptx::pack<E>(p[0], p[1], p[2], p[3]);
-        if constexpr (Delta::integer_maximum) ptx::unpack_e4m3(weights[j / 4], p);
-        OCTAVO_UNROLL
-        for (int e = 0; e < 4; ++e) sum[e] += p[e];
+        if constexpr (Delta::integer_maximum) {
+          ptx::add_e4m3(weights[j / 4], sum);
+        } else {
+          OCTAVO_UNROLL
+          for (int e = 0; e < 4; ++e) sum[e] += p[e];
+        }
       }
       l += (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
