@@ -27,7 +27,7 @@ octavo_backend(cuda-simt
 octavo_backend(cuda-blackwell
   TYPE octavo::backends::cuda_blackwell
   HEADER octavo/backends/cuda/blackwell/backend.hpp
-  RECIPES mx32 token tile tensor bf16
+  RECIPES mx32
   LANGUAGE CUDA
   ARCHITECTURES 100f
   LINK octavo::cuda

@@ -18,7 +18,7 @@ struct sim_hip_cdna4 : sim_lanes<cdna4::machine> {
 
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    return launch_on_model(on, kernel, name());
+    return sim::launch_blocks(on, kernel, name());
   }
 };
 
