@@ -1,6 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 # Backends whose names are taken and that programs list as not compiled until a folder describes them.
-set(octavo_planned_backends
-  cuda-blackwell
-  hip-cdna3 hip-cdna4
-  sim-cuda-blackwell sim-hip-cdna3 sim-hip-cdna4)
+set(octavo_planned_backends)

@@ -32,6 +32,7 @@ install(DIRECTORY cmake/engines DESTINATION share/octavo/cmake)
 install(DIRECTORY backends/ DESTINATION share/octavo/backends FILES_MATCHING PATTERN "*.cmake")
 install(FILES
   cmake/OctavoEngines.cmake
+  cmake/OctavoHip.cmake
   "${PROJECT_BINARY_DIR}/install/octavoConfig.cmake"
   "${PROJECT_BINARY_DIR}/octavoConfigVersion.cmake"
   DESTINATION share/octavo/cmake)

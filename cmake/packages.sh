@@ -26,12 +26,20 @@ octavo_has_header() {
   return 1
 }
 
-# Optional ones that are missing: fuzzers, Kokkos, the simulators' fibers, a compiler cache. Without them parts are left out, and said to be.
+# Optional ones that are missing: fuzzers, Kokkos, the simulators' fibers, AMD's HIP, a compiler cache. Without them parts
+# are left out, and said to be.
 octavo_missing_options() {
   command -v ccache >/dev/null || echo ccache
   command -v clang++-19 >/dev/null || echo clang-19
   [[ -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-$(uname -m).a ]] || echo libclang-rt-19-dev
   octavo_has_header boost/context/fiber.hpp || echo libboost-context-dev
+  if ! command -v hipconfig >/dev/null; then  # no ROCm: the distribution's parts of one
+    command -v clang-offload-bundler-19 >/dev/null || echo clang-tools-19
+    command -v ld.lld-19 >/dev/null || echo lld-19
+    command -v llvm-objdump-19 >/dev/null || echo llvm-19
+    octavo_has_header hip/hip_runtime.h || echo libamdhip64-dev
+    compgen -G '/usr/lib/*/amdgcn/bitcode/ocml.bc' >/dev/null || echo rocm-device-libs
+  fi
   octavo_has_header trilinos/Kokkos_Core.hpp || octavo_has_header Kokkos_Core.hpp || echo libtrilinos-kokkos-dev
 }
 

@@ -12,7 +12,7 @@ octavo_backend(cuda-hopper
   LANGUAGE CUDA
   ARCHITECTURES 90a-real
   LINK octavo::cuda
-  ENTRY octavo::backends::cuda_common::entry)
+  ENTRY octavo::backends::gpu::entry)
 
 # Machine code for what has been run, and PTX for the rest: FP8 mma.sync begins with sm_89.
 octavo_backend(cuda-simt
@@ -22,4 +22,13 @@ octavo_backend(cuda-simt
   LANGUAGE CUDA
   ARCHITECTURES 90-real 89-virtual
   LINK octavo::cuda
-  ENTRY octavo::backends::cuda_common::entry)
+  ENTRY octavo::backends::gpu::entry)
+
+octavo_backend(cuda-blackwell
+  TYPE octavo::backends::cuda_blackwell
+  HEADER octavo/backends/cuda/blackwell/backend.hpp
+  RECIPES mx32
+  LANGUAGE CUDA
+  ARCHITECTURES 100f
+  LINK octavo::cuda
+  ENTRY octavo::backends::gpu::entry)

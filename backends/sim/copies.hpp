@@ -5,6 +5,7 @@
 // seen. A phase ends when no arrival and no byte is outstanding; the word is then set up for the next phase.
 #pragma once
 
+#include <octavo/backends/sim/checks/interface.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/config.hpp>
 
@@ -53,6 +54,9 @@ inline void store_barrier(block& home, std::uint32_t offset, barrier_word barrie
                        std::to_string(waiters.not_resumed) +
                        " threads that wait for the last one have seen its end: on the device they may miss it");
     ++active_machine()->report.phases;
+    waiters.ended.join(waiters.coming);
+    waiters.coming.clear();
+    if constexpr (checks::on) checks::end_phase(home.index, offset);
     const int ended = barrier.phase;
     barrier.phase ^= 1;
     barrier.pending = barrier.expected;
@@ -73,18 +77,21 @@ inline std::uint32_t barrier_offset(const void* barrier, const site& where) {
 }
 
 inline void init_barrier(const void* at, int arrivals, const site& where) {
+  const checks::unchecked here;
   block& home = *this_thread().home;
   const std::uint32_t offset = barrier_offset(at, where);
   if (arrivals < 1 || static_cast<std::uint32_t>(arrivals) > barrier_word::count_limit)
     fault(where, "initialises " + name_of_barrier(offset) + " for " + std::to_string(arrivals) + " arrivals");
   if (home.phases.count(offset) != 0) fault(where, "initialises " + name_of_barrier(offset) + " for a second time");
   home.phases[offset].initialiser = this_thread().index;
+  if constexpr (checks::on) checks::plain_access(at, 8, checks::access::write, where);
   const auto count = static_cast<std::uint32_t>(arrivals);
   const std::uint64_t word = barrier_word{count, count, 0, 0}.encode();
   std::memcpy(home.shared + offset, &word, sizeof word);
 }
 
 inline void fence_initialised_barriers() {
+  const checks::unchecked here;
   const thread& t = this_thread();
   for (auto& [offset, waiters] : t.home->phases)
     if (waiters.initialiser == t.index) waiters.fenced = true;
@@ -92,6 +99,7 @@ inline void fence_initialised_barriers() {
 
 /// An arrival, after which the phase waits for `bytes` more of copies.
 inline void arrive_at(const void* at, int bytes, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   block& home = *this_thread().home;
   const std::uint32_t offset = barrier_offset(at, where);
@@ -103,22 +111,34 @@ inline void arrive_at(const void* at, int bytes, const site& where) {
   if (bytes < 0 || barrier.bytes + bytes > static_cast<std::int32_t>(barrier_word::count_limit))
     fault(where, "makes " + name_of_barrier(offset) + " expect " + std::to_string(bytes) +
                      " bytes: more than it can count (1048575)");
+  if constexpr (checks::on) {
+    checks::atomic_access(at, 8, checks::access::write, true, checks::order::none, where);
+    checks::arrive_at_phase(offset);
+  }
   barrier.bytes += bytes;
   --barrier.pending;
+  home.phases[offset].coming.join(this_thread().order.heard);
   store_barrier(home, offset, barrier, where);
 }
 
 /// Waits until the phase of this parity has ended: it has where the phase under way is of the other.
 inline void wait_phase(const void* at, int parity, const site& where) {
+  const checks::unchecked here;
   maybe_yield();
   thread& t = this_thread();
   block& home = *t.home;
   const std::uint32_t offset = barrier_offset(at, where);
   if (parity != 0 && parity != 1) fault(where, "waits for a phase of parity " + std::to_string(parity));
-  if (load_barrier(home, offset, where).phase != parity) return;
-  home.phases[offset].waiting.push_back(&t);
-  wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
-  --home.phases[offset].not_resumed;
+  if constexpr (checks::on) checks::atomic_access(at, 8, checks::access::read, false, checks::order::none, where);
+  const barrier_word barrier = load_barrier(home, offset, where);
+  phase_waiters& waiters = home.phases[offset];
+  if (barrier.phase == parity) {
+    waiters.waiting.push_back(&t);
+    wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
+    --waiters.not_resumed;
+  }
+  t.order.heard.join(waiters.ended);
+  if constexpr (checks::on) checks::leave_phase(offset);
 }
 
 /// The asynchronous units see these bytes as they are.
@@ -132,9 +152,14 @@ inline void publish(block& home, std::uint32_t offset, int bytes) {
 inline void finish_copy(machine& m, std::size_t which) {
   const bulk_copy c = m.copies[which];
   m.copies.erase(m.copies.begin() + static_cast<std::ptrdiff_t>(which));
-  std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
+  if (c.gather)
+    c.gather(c.home->shared + c.to);
+  else
+    std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
   publish(*c.home, c.to, c.bytes);
+  if constexpr (checks::on) checks::finish_copy(c.home->index, c.barrier, c.number);
   barrier_word barrier = load_barrier(*c.home, c.barrier, c.where);
+  c.home->phases[c.barrier].coming.raise(c.agent, c.time);
   barrier.bytes -= c.bytes;
   if (barrier.bytes < -static_cast<std::int32_t>(barrier_word::count_limit))
     fault(c.where, "copied more bytes than " + name_of_barrier(c.barrier) + " can count");

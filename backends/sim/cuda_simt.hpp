@@ -14,7 +14,7 @@ struct sim_cuda_simt : sim_lanes<nvidia::machine> {
 
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    return launch_on_model(on, kernel, name());
+    return sim::launch_blocks(on, kernel, name());
   }
 };
 

@@ -19,8 +19,8 @@ inline std::string reason_of(block& home, const thread& t) {
   switch (w.kind) {
     case wait_kind::collective: {
       const warp& its = home.warp_of(t);
-      return std::string("wait at ") + name_of(its.kind) +
-             " for all lanes of their warp: " + std::to_string(its.arrived) + " of 32 have come" + place;
+      return std::string("wait at ") + name_of(its) + " for all lanes of their warp: " + std::to_string(its.arrived) +
+             " of " + std::to_string(home.warp_lanes) + " have come" + place;
     }
     case wait_kind::barrier: {
       const named_barrier& b = home.barriers[static_cast<std::size_t>(w.id)];

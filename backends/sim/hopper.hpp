@@ -5,16 +5,12 @@
 
 #include <octavo/backends/cpu/backend.hpp>
 #include <octavo/backends/cuda/hopper/passes.hpp>
-#include <octavo/backends/sim/runtime.hpp>
-
-#include <exception>
+#include <octavo/backends/sim/backend.hpp>
 
 OCTAVO_BEGIN_CPU_NAMESPACE
 
 struct sim_cuda_hopper : cpu {
-  struct queue : cpu::queue {
-    sim::options how{.accumulator = sim::accumulation::model};
-  };
+  struct queue : cpu::queue, sim::queue_state {};
 
   /// Recipes that no schedule takes are another backend's affair.
   template <class R>
@@ -23,15 +19,9 @@ struct sim_cuda_hopper : cpu {
   static constexpr const char* name() { return "sim-cuda-hopper"; }
   static text device() { return "a model of Hopper's instructions, on one thread"; }
 
-  /// A fault that the simulator finds is a failure of the launch.
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    try {
-      sim::launch(kernel, on.how);
-      return {};
-    } catch (const std::exception& fault) {
-      return {status_code::launch_failure, text(name()) << ": " << fault.what()};
-    }
+    return sim::launch_blocks(on, kernel, name());
   }
 
   template <class Config>

@@ -4,34 +4,19 @@
 #pragma once
 
 #include <octavo/backends/cpu/backend.hpp>
-#include <octavo/backends/sim/runtime.hpp>
+#include <octavo/backends/sim/backend.hpp>
 #include <octavo/backends/simt/passes.hpp>
-
-#include <exception>
 
 OCTAVO_BEGIN_CPU_NAMESPACE
 
 template <class M>
 struct sim_lanes : cpu {
-  struct queue : cpu::queue {
-    sim::options how{.accumulator = sim::accumulation::model};
-  };
+  struct queue : cpu::queue, sim::queue_state {};
   using schedules = simt::passes<M>;
 
   /// Recipes that no schedule takes are another backend's affair.
   template <class R>
   static constexpr bool computes = simt::has_schedule<M, R>;
-
-  /// A fault that the simulator finds is a failure of the launch.
-  template <class Kernel>
-  static status launch_on_model(queue& on, const Kernel& kernel, const char* name) {
-    try {
-      sim::launch(kernel, on.how);
-      return {};
-    } catch (const std::exception& fault) {
-      return {status_code::launch_failure, text(name) << ": " << fault.what()};
-    }
-  }
 
   template <class Config>
   static std::size_t workspace_bytes(const problem& p, pass which) {

@@ -2,6 +2,7 @@
 // The simulated device while a launch runs: which thread runs, how it waits, how a fault ends the launch.
 #pragma once
 
+#include <octavo/backends/sim/checks/interface.hpp>
 #include <octavo/backends/sim/options.hpp>
 #include <octavo/backends/sim/state.hpp>
 #include <octavo/config.hpp>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,16 +36,30 @@ class random_source {
   std::uint64_t state_;
 };
 
+struct machine;
+/// Operations of one thread that end in the order of issue (tasks.hpp).
+struct task {
+  site where;
+  std::function<void(machine&)> run;
+};
+struct task_queue {
+  block* home;
+  int issuer;
+  std::deque<task> tasks;
+};
+
 struct machine {
   sim::options options;
   sim::report report{};
   random_source random;
   void (*body)(const void*) = nullptr;
   const void* kernel = nullptr;
+  const char* kernel_name = nullptr;
 
   std::vector<std::unique_ptr<block>> blocks{};
   std::deque<thread*> ready{};
   std::vector<bulk_copy> copies{};
+  std::vector<task_queue> tasks{};
   std::vector<thread*> waiting_for_turn{};
   thread* current = nullptr;
   fiber scheduler{};
@@ -69,14 +85,16 @@ inline machine& the_machine() {
 inline thread& this_thread() { return *the_machine().current; }
 
 inline std::string name_of(const thread& t) {
-  return "thread " + std::to_string(t.index) + " of block " + std::to_string(t.home->index);
+  return "thread " + std::to_string(t.index) + " (warp " + std::to_string(t.index / t.home->warp_lanes) + ", lane " +
+         std::to_string(t.lane()) + ") of block " + std::to_string(t.home->index);
 }
 
 /// Ends the launch: from a thread of the kernel by way of run_thread, which catches it.
 [[noreturn]] inline void fault(const std::string& sentence) {
   const machine* m = active_machine();
   const bool in_kernel = m != nullptr && m->current != nullptr;
-  throw std::runtime_error("sim: " + (in_kernel ? name_of(*m->current) + " " : std::string()) + sentence);
+  const std::string kernel = m != nullptr && m->kernel_name != nullptr ? m->kernel_name + std::string(": ") : "";
+  throw std::runtime_error("sim: " + kernel + (in_kernel ? name_of(*m->current) + " " : std::string()) + sentence);
 }
 /// The same, with the place in the kernel.
 [[noreturn]] inline void fault(const site& where, const std::string& sentence) {
@@ -85,26 +103,31 @@ inline std::string name_of(const thread& t) {
 
 /// The running thread stops until something wakes it.
 inline void wait_for(const waiting& reason) {
+  const checks::quiet_of_fiber keep;
   machine& m = the_machine();
   thread& t = *m.current;
   t.wait = reason;
   switch_fiber(t, m.scheduler);
 }
 inline void wake(thread& t) {
+  const checks::unchecked here;
   t.wait.kind = wait_kind::none;
   active_machine()->ready.push_back(&t);
 }
 /// A place where other threads may come first; they do so only where a seed draws it.
 inline void maybe_yield() {
+  const checks::unchecked here;
   machine& m = the_machine();
   if (!m.one_in(8)) return;
   thread& t = *m.current;
   m.ready.push_back(&t);
+  const checks::quiet_of_fiber keep;
   switch_fiber(t, m.scheduler);
 }
 
 /// Wakes those whose turn has come.
 inline bool poll_turns(machine& m) {
+  const checks::unchecked here;
   return std::erase_if(m.waiting_for_turn, [](thread* t) {
            const bool come = *t->wait.turn == t->wait.number;
            if (come) wake(*t);
@@ -132,6 +155,8 @@ inline const char* name_of(collective_kind kind) {
       return "max_over_warp";
     case collective_kind::any:
       return "any_in_warp";
+    case collective_kind::instruction:
+      return "an instruction";
     case collective_kind::store:
       return "store_transposed";
     case collective_kind::together:
@@ -149,6 +174,8 @@ inline const char* name_of(collective_kind kind) {
   }
   return "nothing";
 }
+
+inline const char* name_of(const warp& w) { return w.what.name != nullptr ? w.what.name : name_of(w.kind); }
 
 }  // namespace backends::sim
 OCTAVO_END_NAMESPACE

@@ -12,6 +12,7 @@ OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
 
 inline void start_piece(void* to, const void* from, const site& where) {
+  const checks::unchecked here;
   machine& m = the_machine();
   thread& t = *m.current;
   const std::uint32_t offset = offset_in(*t.home, to, piece_queue::bytes, where, "a piece's destination");
@@ -19,7 +20,8 @@ inline void start_piece(void* to, const void* from, const site& where) {
     fault(where, "copies a piece to offset " + std::to_string(offset) + ": not 16-byte aligned");
   if (reinterpret_cast<std::uintptr_t>(from) % piece_queue::bytes != 0)
     fault(where, "copies a piece from where is not 16-byte aligned");
-  t.pieces.start(static_cast<char*>(to), static_cast<const char*>(from));
+  if constexpr (checks::on) checks::plain_access(from, piece_queue::bytes, checks::access::read, where);
+  t.pieces.start(static_cast<char*>(to), static_cast<const char*>(from), where);
   if (m.one_in(4)) t.pieces.arrive_early();
 }
 

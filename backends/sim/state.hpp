@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
+#include <octavo/backends/sim/order.hpp>
 #include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <source_location>
@@ -19,7 +21,8 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
 
-inline constexpr int lanes = 32;          ///< of a warp
+inline constexpr int lanes = 32;          ///< of a warp of NVIDIA's, and unless a kernel says otherwise
+inline constexpr int most_lanes = 64;     ///< of a wave of AMD's
 inline constexpr int group_lanes = 128;   ///< of a warpgroup
 inline constexpr int barrier_count = 16;  ///< named barriers of a block, 0 being that of all its threads
 /// Dynamic shared memory begins behind the kilobyte that the system keeps, so that address 0 means nothing.
@@ -54,6 +57,13 @@ struct accumulators_in_use {
   std::int64_t product;  ///< the last one that writes them
 };
 
+/// Registers of a load from tensor memory that has not been waited for.
+struct loaded_registers {
+  float* to;
+  std::vector<std::uint32_t> values;
+  site where;
+};
+
 struct thread : fiber {
   block* home = nullptr;
   int index = 0;
@@ -68,9 +78,11 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
+  knowledge order{};
+  std::vector<loaded_registers> loads{};
   piece_queue pieces{};
 
-  int lane() const { return index % lanes; }
+  int lane() const;
 };
 
 enum class collective_kind {
@@ -79,6 +91,7 @@ enum class collective_kind {
   shuffle,
   maximum,
   any,
+  instruction,
   store,
   together,  ///< the last lane runs a function on what all have brought
   sync_block,
@@ -92,7 +105,17 @@ struct contribution {
   std::array<std::uint32_t, 4> values{};
   char* row = nullptr;
   int argument = 0;
+  void* registers = nullptr;  ///< of an instruction that a model computes (instruction.hpp)
   void (*together)(const contribution* of_lanes, int lanes) = nullptr;
+};
+
+/// Computes an instruction for all lanes from what they brought: the registers of each of `count` lanes.
+using warp_model = void (*)(const void* context, void* const* registers, int count);
+struct instruction {
+  const char* name = nullptr;
+  warp_model model = nullptr;
+  const void* context = nullptr;  ///< of the model
+  bool counted = false;           ///< by name in the report
 };
 
 /// The collective that lanes of a warp have reached. All arrive at one before any reaches the next.
@@ -102,9 +125,10 @@ struct warp {
   int arrived = 0;
   int first_lane = 0;
   site where{};
+  instruction what{};
   int finished = 0;
-  std::array<contribution, lanes> given{};
-  std::array<std::uint32_t, lanes> result{};
+  std::array<contribution, most_lanes> given{};
+  std::array<std::uint32_t, most_lanes> result{};
   int registers = 0;
   std::uint64_t priority = 0;
 };
@@ -113,6 +137,7 @@ struct named_barrier {
   int expected = 0;  ///< threads, 0 while nobody has come
   int arrived = 0;
   std::vector<thread*> waiting{};
+  clock heard{};  ///< from those who have come
 };
 
 /// What the simulator keeps beside the word of a barrier in shared memory.
@@ -121,6 +146,8 @@ struct phase_waiters {
   int not_resumed = 0;  ///< woken by the end of a phase, and not yet run
   int initialiser = 0;  ///< the thread
   bool fenced = false;  ///< fence_barriers has followed
+  clock coming{};       ///< what arrivals of the phase under way know
+  clock ended{};        ///< and those of all phases before
 };
 
 struct bulk_copy {
@@ -131,6 +158,10 @@ struct bulk_copy {
   std::uint32_t barrier;
   int issuer;
   site where;
+  int agent;  ///< and its number there: order.hpp
+  std::uint32_t time;
+  std::uint32_t number = 0;                ///< among the copies of its barrier, as the checker counts them
+  std::function<void(char* to)> gather{};  ///< in the place of `from`: makes all bytes (a box of a tensor)
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
@@ -154,6 +185,7 @@ struct product {
   int first_lane = 0;
   site where{};
   std::shared_ptr<accumulators> d{};
+  std::vector<access> fillers{};  ///< copies that filled its operands, the last of each barrier
   std::array<std::uint8_t, 64 * 32> registers{};
   std::array<const std::uint32_t*, group_lanes> operand{};
   std::array<std::array<std::uint32_t, 4>, group_lanes> operand_values{};
@@ -167,9 +199,13 @@ struct warpgroup {
   std::vector<thread*> waiting{};
 };
 
+struct tensor_state;  // tensor_memory.hpp
+struct async_state;   // proxy.hpp
+
 struct block {
   std::int64_t index = 0;
   int shared_bytes = 0;
+  int warp_lanes = lanes;
   int finished = 0;
   int free_registers = 0;  ///< of the pool that setmaxnreg takes from, by warp
   char* shared = nullptr;
@@ -189,9 +225,15 @@ struct block {
   std::vector<std::int64_t> published_at{};  ///< `fences` when shared memory was found equal to `published`
   std::int64_t fences = 0;
 
-  warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / lanes)]; }
+  sim::agents agents{};
+  std::shared_ptr<tensor_state> tensors{};  ///< where the kernel uses tensor memory
+  std::shared_ptr<async_state> async{};     ///< where asynchronous units touch shared memory
+
+  warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / warp_lanes)]; }
   warpgroup& group_of(const thread& t) { return groups[static_cast<std::size_t>(t.index / group_lanes)]; }
 };
+
+inline int thread::lane() const { return index % home->warp_lanes; }
 
 }  // namespace backends::sim
 OCTAVO_END_NAMESPACE

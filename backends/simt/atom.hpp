@@ -14,6 +14,8 @@
 //     size, depth, words, sums      as above; sums: FP32 accumulators of a lane. words is 4 (one piece) or 8 (two)
 //     unit                          what a raw sum is multiplied by to be the sum of products of the OCP numbers: 1, or 4
 //                                   where the unit reads each byte as half of its OCP value (FNUZ)
+//     long_sums                     whether d keeps the digits of FP32 however many products follow each other; where it
+//                                   does not, a product runs over 128 tokens at most and is then added in FP32
 //     block_scaled                  whether mma takes an E8M0 scale per 32 elements of the contraction
 //     operand_row(lane, word)       row of a word, and its first element along the contraction; the vendor's layout,
 //     operand_depth(lane, word)     with its source beside it
@@ -41,6 +43,7 @@ concept Atom = requires(float (&d)[A::sums], const std::uint32_t (&x)[A::words])
   { A::depth } -> std::convertible_to<int>;
   { A::unit } -> std::convertible_to<float>;
   { A::block_scaled } -> std::convertible_to<bool>;
+  { A::long_sums } -> std::convertible_to<bool>;
   { A::operand_row(0, 0) } -> std::same_as<int>;
   { A::operand_depth(0, 0) } -> std::same_as<int>;
   { A::sum_row(0, 0) } -> std::same_as<int>;

@@ -9,6 +9,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, int D>
 struct delta_sums_kernel {
+  using machine = M;
   static constexpr const char* name = "simt delta pass";
   using loop = row_loop<M, Recipe, D, work::delta_sums>;
   static constexpr int threads = loop::threads, shared_bytes = loop::shared_bytes, blocks_per_sm = loop::blocks_per_sm;

@@ -19,6 +19,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct dkv_kernel {
+  using machine = M;
   static constexpr const char* name = "simt dK dV";
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;
@@ -38,6 +39,7 @@ struct dkv_kernel {
   using output = sums_of<M, row_tiles, part_channels>;
   using weights = packed_rows<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
+  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
     alignas(16) std::uint8_t q[step * D], q_columns[step * D], dout[step * D], dout_columns[step * D];
@@ -47,7 +49,7 @@ struct dkv_kernel {
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    alignas(16) std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
+    typename owned::storage k, v;
     stage ring[stages];
     row_keys queries[tile_tokens];                                        ///< that see each key
     float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
@@ -102,12 +104,9 @@ struct dkv_kernel {
       }
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
-      using owned = stage_copy<M, threads, tile_tokens * D, tile_tokens * D>;
-      typename owned::transfer of_keys;
       const std::int64_t bytes = kv_tile * image_bytes(tile_tokens, D);
-      owned::start(of_keys, copy_pair{memory.k, kernel.k.images.rows + bytes},
-                   copy_pair{memory.v, kernel.v.images.rows + bytes});
-      of_keys.deliver();
+      keys_.fetch(memory.k, kernel.k.images.rows + bytes, place);
+      values_.fetch(memory.v, kernel.v.images.rows + bytes, place);
 
       const int first_step = all.any.first / step, last_step = (all.any.last + step - 1) / step;
       const std::int64_t first_head = at.h_kv * d.problem.group(), last_head = first_head + d.problem.group();
@@ -180,6 +179,7 @@ struct dkv_kernel {
     const place_type place;
     const int first_channel;
     const float scale_log2;
+    owned keys_{}, values_{};
     const std::uint32_t v_nonfinite;
     float dk[output::elements] = {}, dv[output::elements] = {};
 
@@ -231,12 +231,12 @@ struct dkv_kernel {
     OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
       const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
       float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-      multiply_rows<M, score_atom, scores, D>(x, memory.k + place.first_row * D, from.q, place.lane);
+      multiply_rows<M, score_atom, scores, D>(x, keys_, from.q, place.lane);
       finish_scores(x, from, q_scale);
       const bool capped = softcap() != 0;
       if (!capped) [[likely]]
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-      multiply_rows<M, dp_atom, scores, D>(y, memory.v + place.first_row * D, from.dout, place.lane);
+      multiply_rows<M, dp_atom, scores, D>(y, values_, from.dout, place.lane);
       if (!capped) [[likely]] {
         make_ds<scores::elements>(x, y, 0, from, do_scale);
       } else {

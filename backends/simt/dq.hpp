@@ -13,6 +13,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct dq_kernel {
+  using machine = M;
   static constexpr const char* name = "simt dQ";
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;

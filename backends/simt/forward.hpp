@@ -5,13 +5,14 @@
 //     S = Q K^T        (FP8 product, d deep)            M' = max(M, ceil(max_j s))      a = 2^(M - M')
 //     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
 //
-// A product with V runs over one step only and is then added in FP32, as units may keep fewer digits of a longer one. A
+// Where units keep fewer digits of a longer sum, a product with V runs over one step and is then added in FP32. A
 // right operand of ones, made in registers, gives the row sums of the rounded P, which l is. (`token` sums them in
 // registers: there l wants each weight without the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
 
 #include <octavo/algorithm/pass_data.hpp>
 #include <octavo/backends/simt/nonfinite.hpp>
+#include <octavo/backends/simt/owned_rows.hpp>
 #include <octavo/backends/simt/results.hpp>
 #include <octavo/backends/simt/scores.hpp>
 #include <octavo/backends/simt/stage_copy.hpp>
@@ -21,6 +22,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct forward_kernel {
+  using machine = M;
   static constexpr const char* name = "simt forward";
   using E = typename Recipe::element;
   using atom = typename M::template atom<E, E>;
@@ -37,6 +39,7 @@ struct forward_kernel {
   using output = sums_of<M, row_tiles, D>;
   using weights = packed_rows<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
+  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
     alignas(16) std::uint8_t k[step * D], v[step * D];
@@ -44,7 +47,7 @@ struct forward_kernel {
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    alignas(16) std::uint8_t q[tile_tokens * D];
+    typename owned::storage q;
     stage ring[stages];
     row_keys keys[tile_tokens];
     poisoned_results<M, D> poisoned;
@@ -82,7 +85,9 @@ struct forward_kernel {
     std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
 
     place_type place = place_type::here();
-    float o[output::elements] = {};  ///< sums so far relative to 2^m
+    owned queries{};
+    float o[output::elements] = {};  ///< raw sums so far relative to 2^m ...
+    float o_unit = 1;                ///< ... and to this scale of V
     float ones[row_tiles * atom::sums] = {};
     float l[scores::rows] = {};
     float m[scores::rows] = {};  ///< the running M; -inf where no key has come
@@ -103,10 +108,7 @@ struct forward_kernel {
         q_scale[r] = q_scales[folds ? place.row(r) : 0] * scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
-      using queries = stage_copy<M, threads, tile_tokens * D>;
-      typename queries::transfer of_queries;
-      queries::start(of_queries, copy_pair{memory.q, kernel.q.images.rows + q_tile * image_bytes(tile_tokens, D)});
-      of_queries.deliver();
+      queries.fetch(memory.q, kernel.q.images.rows + q_tile * image_bytes(tile_tokens, D), place);
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;
@@ -143,7 +145,7 @@ struct forward_kernel {
     /// One step of keys.
     OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
-      multiply_rows<M, atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
+      multiply_rows<M, atom, scores, D>(s, queries, from.k, place.lane);
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
@@ -157,7 +159,6 @@ struct forward_kernel {
       exponentials(s, from, factor, p);
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
         note(p, u, from);
-      constexpr int part_sums = row_tiles * atom::sums;
       if constexpr (sums_by_product) {
         const std::uint32_t one = M::template pack<E>(1, 1, 1, 1);
         std::uint32_t right[atom::words];
@@ -170,14 +171,37 @@ struct forward_kernel {
             atom::mma(part_of<atom::sums>(ones, t * atom::sums), p.words[t][j], right);
         }
       }
+      add_products(p, from, v_scale);
+    }
+    /// O += P^ V over the step.
+    OCTAVO_DEVICE void add_products(const weights& p, const stage& from, float v_scale) {
+      if constexpr (atom::long_sums)
+        if (takes_unit(v_scale)) [[likely]] {
+          add_columns<M, atom, row_tiles, step, output>(o, p, from.v, place.lane);
+          return;
+        }
+      constexpr int part_sums = row_tiles * atom::sums;
       multiply_columns<M, atom, row_tiles, step, D, D>(
           p, from.v, 0, place.lane, [&](const float(&part)[part_sums], int c) {
             OCTAVO_UNROLL
             for (int i = 0; i < part_sums; ++i) {
               const int to = (i / atom::sums * output::atoms + c) * atom::sums + i % atom::sums;
-              o[to] = fmaf(part[i], v_scale * atom::unit, o[to]);
+              o[to] = fmaf(part[i], v_scale, o[to]);
             }
           });
+    }
+    /// Brings o to units of V's scale, by a power of two. Where the two are so far apart that o might overflow or vanish, it
+    /// goes back to units of 1, and the products are multiplied.
+    OCTAVO_DEVICE bool takes_unit(float v_scale) {
+      if (!M::any_in_warp(v_scale != o_unit)) [[likely]]  // the same in all lanes, which the compiler is told so
+        return true;
+      const float ratio = o_unit / v_scale;
+      const bool near = M::any_in_warp(ratio > 0x1p-60f && ratio < 0x1p60f);
+      const float factor = near ? ratio : o_unit;
+      OCTAVO_UNROLL
+      for (float& x : o) x *= factor;
+      o_unit = near ? v_scale : 1.0f;
+      return near;
     }
     OCTAVO_DEVICE void note(const weights& p, int u, const stage& from) const {
       const step_of_tokens<Recipe, step> at_u(kv_tile, u);
@@ -296,7 +320,7 @@ struct forward_kernel {
         const float keys = (sums_by_product ? product_sum(r) * atom::unit : l[r]) * (1.0f / p_scale<E>);
         const float sink = exists ? d.sink_log2(at.document, at.h_q, row) : minus_infinity;
         const float sum = keys + sink_weight<functions<M>>(sink, m[r]);
-        reciprocal[r] = reciprocal_or_zero(sum) * (1.0f / p_scale<E>);
+        reciprocal[r] = reciprocal_or_zero(sum) * (o_unit * atom::unit / p_scale<E>);
         if (!exists || !place.leads_row()) continue;
         if (to.lse != nullptr)
           to.lse[row] = log_sum_exp(m[r], keys, sink) + (d.q_shift != nullptr ? d.q_shift[row] : 0.0f);

@@ -69,14 +69,14 @@ OCTAVO_DEVICE void load_block(const std::uint8_t* image, int block, int lane, st
   const std::uint8_t* from = image + block * at::block_bytes + lane * at::piece_bytes;
   OCTAVO_UNROLL
   for (int piece = 0; piece < at::pieces; ++piece)
-    std::memcpy(to + piece * at::piece_words,
-                __builtin_assume_aligned(from + piece * M::lanes * at::piece_bytes, at::piece_bytes), at::piece_bytes);
+    __builtin_memcpy(to + piece * at::piece_words,
+                     __builtin_assume_aligned(from + piece * M::lanes * at::piece_bytes, at::piece_bytes),
+                     at::piece_bytes);
 }
 
-/// d = L R^T over D channels of row images in shared memory: L from the warp's first row block on, R from a step's first.
-template <class M, class A, class Shape, int D>
-OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const std::uint8_t* left, const std::uint8_t* right,
-                                 int lane) {
+/// d = L R^T over D channels of row images: L the warp's own rows (owned_rows.hpp), R a step's, in shared memory.
+template <class M, class A, class Shape, int D, class Left>
+OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const Left& left, const std::uint8_t* right, int lane) {
   constexpr int depths = D / A::depth, words = A::words, row_tiles = Shape::row_tiles;
   OCTAVO_UNROLL
   for (float& x : d) x = 0;
@@ -84,7 +84,7 @@ OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const std::uint8_t
   for (int k = 0; k < depths; ++k) {
     std::uint32_t l[row_tiles][words];
     OCTAVO_UNROLL
-    for (int m = 0; m < row_tiles; ++m) load_block<M>(left, m * depths + k, lane, l[m]);
+    for (int m = 0; m < row_tiles; ++m) left.load(m, k, l[m]);
     OCTAVO_UNROLL
     for (int n = 0; n < Shape::atoms; ++n) {
       std::uint32_t r[words];
@@ -149,6 +149,24 @@ OCTAVO_DEVICE void multiply_columns(const packed_rows<M, row_tiles, N>& left, co
       for (int m = 0; m < row_tiles; ++m) A::mma(part_of<A::sums>(part, m * A::sums), left.words[m][k], r);
     }
     add(part, c);
+  }
+}
+
+/// The same products, added to d: channels of a fragment, which units of long sums go on from.
+template <class M, class A, int row_tiles, int N, class Shape>
+OCTAVO_DEVICE void add_columns(float (&d)[Shape::elements], const packed_rows<M, row_tiles, N>& left,
+                               const std::uint8_t* columns, int lane) {
+  using packed = packed_rows<M, row_tiles, N>;
+  OCTAVO_UNROLL
+  for (int c = 0; c < Shape::atoms; ++c) {
+    OCTAVO_UNROLL
+    for (int k = 0; k < packed::depths; ++k) {
+      std::uint32_t r[A::words];
+      load_block<M>(columns, k * Shape::atoms + c, lane, r);
+      OCTAVO_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        A::mma(part_of<A::sums>(d, (m * Shape::atoms + c) * A::sums), left.words[m][k], r);
+    }
   }
 }
 

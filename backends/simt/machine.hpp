@@ -41,7 +41,8 @@
 //       permute_bytes(low, high, selectors)                           byte i is byte (selectors >> 4 i & 7) of {low, high}
 //
 //     FP8, in the bytes that the atoms read ("operand bytes": OCP codes, or FNUZ codes that mean the same up to atom::unit)
-//       pack<E>(a, b, c, d)       rounded to E's OCP values, nearest even, saturating, NaN kept; the first in the lowest byte
+//       pack<E>(a, b, c, d)       rounded to E's OCP values, nearest even, NaN kept; the first in the lowest byte. Magnitudes
+//                                 are E::max at most, up to its rounding: scales are rounded up, so nothing saturates
 //       unpack<E>(word, x[4])     their OCP values
 //       payload<E>(a, b, c, d)    OCP codes, rounded as by pack (NVIDIA: pack itself)
 //       operand_bytes<E>(word)    operand bytes of four OCP codes (NVIDIA: the word itself)

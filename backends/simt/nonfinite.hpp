@@ -34,7 +34,7 @@ struct poisoned_results {
         const int element = packed::element(m, k, w, byte), token = first + place.column + shape::column(element);
         if ((nonfinite[token / 32] >> token % 32 & 1) == 0) continue;
         if (!M::is_weight(weights.words[m][k][w] >> 8 * byte & 0xff)) continue;
-        any[0] = 1;
+        M::atomic_or(&any[0], 1);
         note_token(place.row(shape::row(element)), channels + token * (D / 32));
       }
     });

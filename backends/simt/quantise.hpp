@@ -15,6 +15,7 @@ namespace backends::simt {
 /// in each order that is wanted. Slots without a tile, and the tail of a packed tensor, are left alone.
 template <class M, class Recipe, class E, int D>
 struct quantise_kernel {
+  using machine = M;
   static constexpr bool per_token = Recipe::scale_per == recipe::granularity::token;
   static_assert(per_token || Recipe::scale_per == recipe::granularity::tile128);
   using share_type = tile_share<M, D>;
@@ -232,15 +233,15 @@ struct quantise_kernel {
       char* to = rows.writable(token);
       const std::uint32_t* from = &memory.payload[token][share.channel() / 4];
       if (rows.wide)
-        std::memcpy(__builtin_assume_aligned(to, 8), from, 8);
+        __builtin_memcpy(__builtin_assume_aligned(to, 8), from, 8);
       else
         for (int c = 0; c < 8; ++c) to[c] = static_cast<char>(from[c / 4] >> c % 4 * 8);
     }
   }
   OCTAVO_DEVICE static void write_plain(std::uint8_t* to, const share_type& share, const shared& memory) {
     for (int i = 0; i < share.tokens; ++i)
-      std::memcpy(__builtin_assume_aligned(to + share.token(i) * D + share.channel(), 8),
-                  &memory.payload[share.token(i)][share.channel() / 4], 8);
+      __builtin_memcpy(__builtin_assume_aligned(to + share.token(i) * D + share.channel(), 8),
+                       &memory.payload[share.token(i)][share.channel() / 4], 8);
   }
 
   /// Every thread gathers pieces of 16 bytes, in the order of memory.

@@ -68,14 +68,14 @@ OCTAVO_DEVICE void load_words(const char* from, bool wide, std::uint32_t (&to)[N
   constexpr int step = N * 4 < 16 ? N * 4 : 16;
   if (wide) {
     OCTAVO_UNROLL
-    for (int i = 0; i < N * 4; i += step) std::memcpy(to + i / 4, __builtin_assume_aligned(from + i, step), step);
+    for (int i = 0; i < N * 4; i += step) __builtin_memcpy(to + i / 4, __builtin_assume_aligned(from + i, step), step);
     return;
   }
   constexpr int size = sizeof(Unit);
   OCTAVO_UNROLL
   for (int i = 0; i < N * 4; i += size) {
     Unit unit;
-    std::memcpy(&unit, __builtin_assume_aligned(from + i, size), size);
+    __builtin_memcpy(&unit, __builtin_assume_aligned(from + i, size), size);
     to[i / 4] = (i % 4 == 0 ? 0 : to[i / 4]) | static_cast<std::uint32_t>(unit) << i % 4 * 8;
   }
 }
@@ -102,7 +102,7 @@ OCTAVO_DEVICE void decode_words(float, const std::uint32_t (&words)[8], float (&
 
 /// Four words to an address that is a multiple of 16.
 OCTAVO_DEVICE void store_piece(std::uint8_t* to, const std::uint32_t (&words)[4]) {
-  std::memcpy(__builtin_assume_aligned(to, 16), words, 16);
+  __builtin_memcpy(__builtin_assume_aligned(to, 16), words, 16);
 }
 
 /// Transposes 4 x 4 bytes.

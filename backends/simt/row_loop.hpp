@@ -4,6 +4,7 @@
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
+#include <octavo/backends/simt/owned_rows.hpp>
 #include <octavo/backends/simt/row_term_tile.hpp>
 #include <octavo/backends/simt/scores.hpp>
 #include <octavo/backends/simt/stage_copy.hpp>
@@ -35,6 +36,7 @@ struct row_loop {
 
   using scores = sums_of<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
+  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
     alignas(16) std::uint8_t k[step * D], v[step * D];
@@ -44,7 +46,7 @@ struct row_loop {
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    alignas(16) std::uint8_t q[tile_tokens * D], dout[tile_tokens * D];
+    typename owned::storage q, dout;
     stage ring[stages];
     // Of the rows. Registers are short, and a step reads each once.
     row_keys keys[tile_tokens];
@@ -101,15 +103,15 @@ struct row_loop {
         if constexpr (with_terms) memory.sum[row] = memory.magnitude[row] = 0;
       }
       last_beginning = rows == 0 ? 0 : row_keys::of(ranges, tile.first + place.first_row + rows - 1).first;
-      using owned =
-          stage_copy<M, threads, tile_tokens * D, tile_tokens * D, with_terms ? int{sizeof(row_term_tile)} : 0>;
-      typename owned::transfer of_rows;
       const std::int64_t bytes = q_tile * image_bytes(tile_tokens, D);
-      const void* terms = nullptr;
-      if constexpr (with_terms) terms = kernel.terms + q_tile;
-      owned::start(of_rows, copy_pair{memory.q, kernel.data.q.images.rows + bytes},
-                   copy_pair{memory.dout, kernel.data.dout.images.rows + bytes}, copy_pair{memory.terms, terms});
-      of_rows.deliver();
+      queries.fetch(memory.q, kernel.data.q.images.rows + bytes, place);
+      gradients.fetch(memory.dout, kernel.data.dout.images.rows + bytes, place);
+      if constexpr (with_terms) {
+        using copy = stage_copy<M, threads, int{sizeof(row_term_tile)}>;
+        typename copy::transfer of_terms;
+        copy::start(of_terms, copy_pair{memory.terms, kernel.terms + q_tile});
+        of_terms.deliver();
+      }
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;
@@ -140,6 +142,7 @@ struct row_loop {
     const key_ranges ranges;
     const std::int64_t kv_tile, q_tile;  ///< the first key tile's image, and the rows' own
     const place_type place;
+    owned queries{}, gradients{};
     const std::uint32_t rows_nonfinite;
     int last_beginning = 0;  ///< first key of the warp's last row
 
@@ -160,7 +163,7 @@ struct row_loop {
     /// Raw products to scores, s[i] * factor[row].
     OCTAVO_DEVICE void make_scores(const stage& from, float (&s)[scores::elements],
                                    float (&factor)[scores::rows]) const {
-      multiply_rows<M, score_atom, scores, D>(s, memory.q + place.first_row * D, from.k, place.lane);
+      multiply_rows<M, score_atom, scores, D>(s, queries, from.k, place.lane);
       const float k_scale = tile_scale(from.k_scale);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(of_row(memory.q_scale, r) * k_scale);
@@ -168,7 +171,7 @@ struct row_loop {
     }
     /// dP is dp[i] * factor[row].
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
-      multiply_rows<M, dp_atom, scores, D>(dp, memory.dout + place.first_row * D, from.v, place.lane);
+      multiply_rows<M, dp_atom, scores, D>(dp, gradients, from.v, place.lane);
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) dp[i] *= from.v_scale[place.column + scores::column(i)];

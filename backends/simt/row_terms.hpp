@@ -14,6 +14,7 @@ namespace backends::simt {
 
 template <class M, class Recipe, class Delta, int D>
 struct row_terms_kernel {
+  using machine = M;
   static constexpr int threads = 256, shared_bytes = 0, blocks_per_sm = 2;
   static constexpr int row_threads = 8;
   using G = typename Recipe::gradient_element;

@@ -23,8 +23,9 @@ struct schedule {
   int row_tiles = 1;  ///< atoms side by side in a warp: operands fetched once serve so many products
   int step = 64;      ///< tokens of the other side per step: a divisor of tile_tokens, a multiple of the atom's depth
   int stages = 2;     ///< steps of operands in shared memory, at least 2
-  int blocks_per_sm = 1;  ///< that registers should leave room for
-  int parts = 1;          ///< blocks that share an item's output channels between them, each making S and dP anew
+  int blocks_per_sm = 1;           ///< that registers should leave room for
+  bool rows_in_registers = false;  ///< whether a warp keeps its own rows' operands in registers
+  int parts = 1;  ///< blocks that share an item's output channels between them, each making S and dP anew
 };
 
 }  // namespace backends::simt

@@ -58,13 +58,13 @@ void run_attention(const attention_options& options) {
   p.o_residual = options.o_residual;
   p.save_payloads = options.save_payloads;
 
-  const octavo::backend_entry& entry = runnable_backend(options.engine.backend);
+  const octavo::backend_entry& entry = runnable_backend(options.engine);
   const octavo::engine& engine = find_engine(entry, options.engine);
   if (const std::string why = no_payload_reason(engine.recipe); p.save_payloads && !why.empty()) unsupported(why);
   if (const octavo::support s = engine.supports(p); !s) unsupported(std::string(s.reason.view()));
   output_folder out("--out", options.out, result_names());
 
-  const device on(entry);
+  const device on(entry, options.engine);
   progress shown;
   octavo::trace_log::clear();
   attention_call call(on, engine, in, p);
@@ -89,6 +89,7 @@ void run_attention(const attention_options& options) {
     json.null("backward_ms");
   report_shape(json, p);
   report_options(json, p, options.engine);
+  if (const auto* kernels = on.kernels(); kernels != nullptr) report_kernels(json, *kernels);
   json.list("notes", notes_on(p)).list("files", out.names()).end_object();
   out.add_text("report.json", json.text());
   out.commit();

@@ -127,7 +127,7 @@ std::string report_of(const std::vector<audit_row>& rows, const device& on, cons
 
 void run_audit(const audit_options& options) {
   const inputs in = read_inputs(options.problem);
-  const octavo::backend_entry& entry = runnable_backend(options.engine.backend);
+  const octavo::backend_entry& entry = runnable_backend(options.engine);
   std::vector<audit_row> rows = rows_for(options, in.problem);
   std::vector<const octavo::engine*> engines;
   for (audit_row& row : rows) engines.push_back(find_engine(row, entry, options, in));
@@ -139,7 +139,7 @@ void run_audit(const audit_options& options) {
   }
   output_folder out("--out", options.out, {"report.json", "audit.png"});
 
-  const device on(entry);
+  const device on(entry, options.engine);
   {
     progress shown;
     shown.step("exact attention in float64");

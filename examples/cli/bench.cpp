@@ -145,7 +145,7 @@ void run_bench(const bench_options& options) {
   inputs in;
   const octavo::problem p = in.problem = problem_of(options);
   require(octavo::validate(p));
-  const octavo::backend_entry& entry = runnable_backend(options.engine.backend);
+  const octavo::backend_entry& entry = runnable_backend(options.engine);
   const octavo::engine& engine = find_engine(entry, options.engine);
   if (const octavo::support s = engine.supports(p); !s) unsupported(std::string(s.reason.view()));
   const std::filesystem::path json_path = options.json.empty() ? "" : std::filesystem::absolute(options.json);
@@ -165,7 +165,7 @@ void run_bench(const bench_options& options) {
   std::vector<pass_figures> passes;
   if (options.forward) passes.push_back({"forward", forward_flops(p)});
   if (options.backward) passes.push_back({"backward", 2.5 * forward_flops(p)});
-  const device on(entry);
+  const device on(entry, options.engine);
   octavo::trace_log::clear();
   double memory = 0, baseline_memory = 0, baseline_difference = 0;
   {

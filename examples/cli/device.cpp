@@ -19,6 +19,13 @@ const octavo::backend_entry& runnable_backend(const std::string& name) {
   return *found;
 }
 
+const octavo::backend_entry& runnable_backend(const engine_options& options) {
+  const octavo::backend_entry& entry = runnable_backend(options.backend);
+  if (!options.accumulator.empty() && entry.simulation.set_accumulator == nullptr)
+    bad_input("--accumulator: backend " + options.backend + " simulates no device; allowed with sim- backends");
+  return entry;
+}
+
 const octavo::engine& find_engine(const octavo::backend_entry& entry, const engine_options& options) {
   const octavo::engine* found = entry.find(options.recipe, options.delta, options.e5m2_gradients);
   if (found == nullptr) unsupported(no_engine_reason(entry, options));

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "exit.hpp"
 #include "options.hpp"
@@ -16,6 +17,9 @@ namespace cli {
 
 /// The entry of that name, which the options have checked. Exit code 3 where it is not compiled or has no device.
 const octavo::backend_entry& runnable_backend(const std::string& name);
+
+/// The same, with the options that only some backends take: exit code 2 where this one does not.
+const octavo::backend_entry& runnable_backend(const engine_options& options);
 
 /// The engine that was asked for. Exit code 3, with what there is, where the backend has no such engine.
 const octavo::engine& find_engine(const octavo::backend_entry& entry, const engine_options& options);
@@ -59,8 +63,12 @@ class buffer {
 /// A backend with a queue of its own.
 class device {
  public:
-  explicit device(const octavo::backend_entry& entry) : entry_(entry), queue_(entry.make_queue()) {
+  explicit device(const octavo::backend_entry& entry, const engine_options& options = {})
+      : entry_(entry), queue_(entry.make_queue()) {
     if (queue_ == nullptr) failed("backend " + std::string(entry.name) + " gave no queue");
+    if (!options.accumulator.empty())
+      entry.simulation.set_accumulator(
+          queue_, options.accumulator == "model" ? octavo::accumulator::model : octavo::accumulator::ideal);
   }
   ~device() { entry_.free_queue(queue_); }
   device(const device&) = delete;
@@ -78,6 +86,10 @@ class device {
   }
   void download(void* host, const buffer& from) const {
     if (from.bytes() > 0) require(entry_.memory.to_host(queue_, host, from.data(), from.bytes()));
+  }
+  /// What its kernels did so far, or null where they are not simulated.
+  const std::vector<octavo::kernel_counts>* kernels() const {
+    return entry_.simulation.kernels == nullptr ? nullptr : &entry_.simulation.kernels(queue_);
   }
   void synchronise() const { require(entry_.synchronise(queue_)); }
 

@@ -111,6 +111,8 @@ void add_engine(CLI::App& command, engine_options& into) {
   add_choice(command, "--delta", into.delta, {"stale", "matched", "consistent"},
              into.delta.empty() ? "only this delta policy" : "what the backward subtracts from dP");
   add_switch(command, "--e5m2-gradients", into.e5m2_gradients, "dO and dS in E5M2 instead of E4M3");
+  add_choice(command, "--accumulator", into.accumulator, {"ideal", "model"},
+             "sim- backends: how matrix instructions add up, exactly or as the device does [ideal]");
 }
 
 void add_problem(CLI::App& command, problem_options& into) {

@@ -20,6 +20,7 @@ struct engine_options {
   std::string recipe = "token";
   std::string delta = "matched";
   bool e5m2_gradients = false;
+  std::string accumulator;  ///< of a simulated device; empty: not asked for
 };
 
 /// The files and what the problem makes of them; `attention` and `audit` share these.

@@ -43,7 +43,23 @@ void report_options(json_writer& json, const octavo::problem& p, const engine_op
   json.value("scale", static_cast<double>(p.scale())).value("softcap", static_cast<double>(p.softcap));
   json.value("sink", p.sink).value("packed", p.packed).value("key_centring", name_of(p.key_centring));
   json.value("e5m2_gradients", engine.e5m2_gradients).value("o_residual", p.o_residual);
-  json.value("deterministic", p.deterministic).end_object();
+  json.value("deterministic", p.deterministic);
+  if (!engine.accumulator.empty()) json.value("accumulator", engine.accumulator);
+  json.end_object();
+}
+
+void report_kernels(json_writer& json, const std::vector<octavo::kernel_counts>& kernels) {
+  json.begin_array("kernels");
+  for (const octavo::kernel_counts& k : kernels) {
+    json.begin_object().value("name", k.name).value("launches", k.launches).value("blocks", k.blocks);
+    json.begin_object("matrix_instructions");
+    for (const auto& [name, count] : k.matrix_instructions) json.value(name, count);
+    json.end_object();
+    json.value("barriers", k.barriers).value("phases_of_shared_barriers", k.phases);
+    json.value("shared_bytes", k.shared_bytes).value("copied_bytes", k.copied_bytes);
+    json.value("races_checked", k.races_checked).end_object();
+  }
+  json.end_array();
 }
 
 std::vector<std::string> notes_on(const octavo::problem& p) {

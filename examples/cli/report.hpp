@@ -2,6 +2,7 @@
 // The parts that the reports of all subcommands share.
 #pragma once
 
+#include <octavo/backend/simulation.hpp>
 #include <octavo/tensor/problem.hpp>
 
 #include <string>
@@ -17,6 +18,9 @@ void report_shape(json_writer& json, const octavo::problem& p);
 
 /// "options": what changes the results, beside backend, recipe and delta.
 void report_options(json_writer& json, const octavo::problem& p, const engine_options& engine);
+
+/// "kernels": what each kernel of a simulated device did.
+void report_kernels(json_writer& json, const std::vector<octavo::kernel_counts>& kernels);
 
 /// Sentences that a reader of the results should know.
 std::vector<std::string> notes_on(const octavo::problem& p);

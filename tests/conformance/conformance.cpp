@@ -52,8 +52,9 @@ struct count {
   int judged = 0, refused = 0;
 };
 
-/// Judges every backend over the table's rows of one recipe.
-void conform(std::string_view recipe_name) {
+/// Judges the backends that `wanted` names over the table's rows of one recipe that it wants.
+template <class Wanted>
+void conform(std::string_view recipe_name, const Wanted& wanted) {
   const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
   if (!reference || !reference->compiled) {
     MESSAGE("skipped: the reference backend, which judges the others, is not compiled");
@@ -61,10 +62,12 @@ void conform(std::string_view recipe_name) {
   }
   std::map<std::string_view, count> counts;
   for_each_combination(recipe_name, [&](const row& r, std::string_view recipe) {
+    if (!wanted.row(r)) return;
     test_case c = r.make();
     truth known(*reference, c, r.how);
     for (const char* delta : deltas) {
       for (const octavo::backend_entry* backend : candidates()) {
+        if (!wanted.backend(*backend)) continue;
         if (!refused_by(*backend, r, recipe, delta).empty()) {
           ++counts[backend->name].refused;
           continue;
@@ -85,6 +88,18 @@ void conform(std::string_view recipe_name) {
   }
 }
 
+struct everything {
+  static bool row(const octavo_tests::row&) { return true; }
+  static bool backend(const octavo::backend_entry&) { return true; }
+};
+void conform(std::string_view recipe_name) { conform(recipe_name, everything{}); }
+
+/// Simulators, on the first rows: one of every family of inputs.
+struct simulators_on_inputs {
+  static bool row(const octavo_tests::row& r) { return &r - table().data() < 4; }
+  static bool backend(const octavo::backend_entry& b) { return simulates(b); }
+};
+
 }  // namespace
 
 TEST_CASE("every backend conforms: mx32") { conform("mx32"); }
@@ -92,6 +107,12 @@ TEST_CASE("every backend conforms: token") { conform("token"); }
 TEST_CASE("every backend conforms: tile") { conform("tile"); }
 TEST_CASE("every backend conforms: tensor") { conform("tensor"); }
 TEST_CASE("every backend conforms: bf16") { conform("bf16"); }
+
+TEST_CASE("simulated devices conform with the sums of the unit that they model") {
+  simulated_sums = octavo::accumulator::model;
+  for (const auto& [recipe, bit] : recipes) conform(recipe, simulators_on_inputs{});
+  simulated_sums = octavo::accumulator::ideal;
+}
 
 TEST_CASE("backends refuse what is listed, and nothing else") {
   for (const octavo::backend_entry* backend : candidates()) {

@@ -21,11 +21,16 @@ namespace octavo_tests {
 using bytes = std::vector<std::byte>;
 inline constexpr std::byte poison{0xff};
 
+/// How simulated devices add up in the runs of tests: exactly, so that what is judged is the kernels' arithmetic, unless
+/// a test is about the unit's.
+inline octavo::accumulator simulated_sums = octavo::accumulator::ideal;
+
 /// A backend and a queue of its own.
 class session {
  public:
   explicit session(const octavo::backend_entry& entry) : entry_(entry), queue_(entry.make_queue()) {
     if (!queue_) throw std::runtime_error(std::string(entry.name) + " made no queue");
+    if (entry.simulation.set_accumulator) entry.simulation.set_accumulator(queue_, simulated_sums);
   }
   ~session() { entry_.free_queue(queue_); }
   session(const session&) = delete;

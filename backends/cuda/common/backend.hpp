@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA backends share: streams, devices, tiles of the generic loops, launches.
+// What the CUDA backends share: the generic loops, and questions to the current device.
 #pragma once
 
-#include <octavo/algorithm/scratch.hpp>
-#include <octavo/backends/cuda/common/entry.hpp>
-#include <octavo/backends/cuda/common/launch.hpp>
-#include <octavo/backends/cuda/common/operations.hpp>
+#include <octavo/backends/gpu/backend.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
 
-/// Self: the backend, which inherits this and has a name().
-template <class Self>
-struct block_backend : block_operations {
-  /// What orders the work: a stream of the current device.
-  struct queue {
-    cudaStream_t stream = nullptr;
-  };
-  using context = block_context;
-  static constexpr int tile_q = 128;
-  static constexpr int tile_kv = 128;
-  static constexpr int max_head_dim = 256;
-
-  template <int M, int N>
-  using accum = cuda_common::accum<M, N>;
-  template <class E, side S, image I, int R, int C>
-  using operand = cuda_common::operand<E, S, I, R, C>;
-  template <int M>
-  using row_vector = cuda_common::row_vector<M>;
-  template <int N>
-  using col_vector = cuda_common::col_vector<N>;
-
-  template <class R>
-  static constexpr bool computes = !std::is_same_v<R, recipe::exact> && recipe::is_sound<R>;
-
+/// Self: the backend, which inherits this and has a name(). 132 multiprocessors are an H100's or H200's (SXM).
+template <class Self, int multiprocessors = 132>
+struct block_backend : gpu::block_backend<Self, multiprocessors> {
   static text device() {
     cudaDeviceProp properties;
     return current(properties) ? text(properties.name) : text("no device");
-  }
-
-  static std::size_t scratch_bytes(const problem& p) {
-    return 64 + floats_per_block(p) * sizeof(float) * static_cast<std::size_t>(blocks(p));
-  }
-
-  template <class Kernel>
-  static status launch(queue& on, const problem& p, void* scratch, std::int64_t items, const Kernel& kernel) {
-    return cuda_common::launch(on.stream, scratch, floats_per_block(p), blocks(p), items, kernel, Self::name());
-  }
-  /// A kernel of the schedules.
-  template <class Kernel>
-  static status launch_blocks(queue& on, const Kernel& kernel) {
-    return cuda_common::launch_blocks(on.stream, kernel, Self::name());
   }
 
  protected:
@@ -67,16 +29,9 @@ struct block_backend : block_operations {
   }
 
  private:
-  static constexpr int multiprocessors = 132;  ///< of an H100 or H200 (SXM); the generic loops take a block on each
-
   static bool current(cudaDeviceProp& properties) {
     int device = 0;
     return cudaGetDevice(&device) == cudaSuccess && cudaGetDeviceProperties(&properties, device) == cudaSuccess;
-  }
-  static std::size_t floats_per_block(const problem& p) { return (tile_floats<Self>(p, 32) + 31) / 32 * 32; }
-  static int blocks(const problem& p) {
-    const std::int64_t items = tile_items<Self>(p);
-    return static_cast<int>(items < 1 ? 1 : items < multiprocessors ? items : multiprocessors);
   }
 };
 

@@ -33,12 +33,11 @@ struct poisoned_results {
       const bool weighted = (nonfinite[token / 32] >> token % 32 & 1) != 0 && (packed_byte(weights, i) & 0x7f) != 0;
       reached |= std::uint64_t{weighted} << i;
     }
+    if (reached != 0) ptx::atomic_or(&any[place.group - 1], 1);
     OCTAVO_NO_UNROLL
     for (int i = 0; i < 16 * steps; ++i)
-      if ((reached >> i & 1) != 0) {
-        any[place.group - 1] = 1;
+      if ((reached >> i & 1) != 0)
         note_token(first_row + place.row + 8 * row_half(i), first + column(i, place.quad_lane), columns, rows);
-      }
     ptx::sync_warp();
   }
   OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }

@@ -19,7 +19,7 @@ template <class L, class R>
 struct mma_atom {
   static constexpr int size = 16, depth = 32, words = 4, sums = 8;
   static constexpr float unit = 1;
-  static constexpr bool block_scaled = false;
+  static constexpr bool block_scaled = false, long_sums = false;
   OCTAVO_HD static constexpr int operand_row(int lane, int word) { return lane / 4 + 8 * (word % 2); }
   OCTAVO_HD static constexpr int operand_depth(int lane, int word) { return 4 * (lane % 4) + 16 * (word / 2); }
   OCTAVO_HD static constexpr int sum_row(int lane, int i) { return lane / 4 + 8 * (i / 2 % 2); }

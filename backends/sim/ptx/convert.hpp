@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/machine.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/backends/sim/ptx/device.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
@@ -79,6 +80,7 @@ inline std::uint32_t permute_bytes(std::uint32_t low, std::uint32_t high, std::u
 /// address lane 8 i + c gives.
 inline void store_transposed(void* row, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
                              const sim::site where = sim::site::current()) {
+  const sim::checks::unchecked here;
   sim::thread& t = sim::this_thread();
   sim::block& home = *t.home;
   const std::uint32_t offset = sim::offset_in(home, row, 16, where, "a row of store_transposed");
@@ -87,6 +89,8 @@ inline void store_transposed(void* row, std::uint32_t a, std::uint32_t b, std::u
     sim::fault(where, "stores to offset " + std::to_string(offset) +
                           ", which a product that nothing has waited for may still read (" + sim::text_of(p->where) +
                           ")");
+  sim::check_overwrite(home, t, offset, 16, "stores to", where);
+  if constexpr (sim::checks::on) sim::checks::plain_access(row, 16, sim::checks::access::write, where);
   sim::meet(sim::collective_kind::store, 0, 0, {.values = {a, b, c, d}, .row = static_cast<char*>(row)}, where);
   home.unfenced[offset / 16] = static_cast<std::uint16_t>(t.index + 1);
   t.unfenced.push_back(offset / 16);

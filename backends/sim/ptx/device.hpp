@@ -7,6 +7,7 @@
 #include <octavo/config.hpp>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -72,27 +73,42 @@ inline void lower_registers(const sim::site where = sim::site::current()) {
   sim::set_registers(N, false, where);
 }
 
+namespace detail {
+/// An addition or the like in memory, with no order beyond that of fences.
+inline void check_atomic(const void* at, std::size_t bytes, const sim::site& where) {
+  if constexpr (sim::checks::on)
+    sim::checks::atomic_access(at, bytes, sim::checks::access::write, true, sim::checks::order::relaxed, where);
+}
+}  // namespace detail
+
 inline void reduce_add(float* to, float a, float b, float c, float d, const sim::site where = sim::site::current()) {
   sim::maybe_yield();
   if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
     sim::fault(where, "adds to an address that is not 16-byte aligned");
+  detail::check_atomic(to, 16, where);
+  const sim::checks::unchecked here;
   to[0] += a;
   to[1] += b;
   to[2] += c;
   to[3] += d;
 }
-inline void atomic_or(std::uint32_t* to, std::uint32_t bits) {
+inline void atomic_or(std::uint32_t* to, std::uint32_t bits, const sim::site where = sim::site::current()) {
   sim::maybe_yield();
+  detail::check_atomic(to, 4, where);
+  const sim::checks::unchecked here;
   *to |= bits;
 }
-inline std::int32_t atomic_add(std::int32_t* to, std::int32_t x) {
+inline std::int32_t atomic_add(std::int32_t* to, std::int32_t x, const sim::site where = sim::site::current()) {
   sim::maybe_yield();
+  detail::check_atomic(to, 4, where);
+  const sim::checks::unchecked here;
   const std::int32_t before = *to;
   *to += x;
   return before;
 }
 
 inline void wait_turn(const std::int32_t* turn, std::int32_t number, const sim::site where = sim::site::current()) {
+  const sim::checks::unchecked here;
   sim::maybe_yield();
   sim::machine& m = sim::the_machine();
   if (*turn != number) ++m.report.turns;
@@ -100,8 +116,13 @@ inline void wait_turn(const std::int32_t* turn, std::int32_t number, const sim::
     m.waiting_for_turn.push_back(m.current);
     sim::wait_for({.kind = sim::wait_kind::turn, .number = number, .turn = turn, .where = where});
   }
+  if constexpr (sim::checks::on)
+    sim::checks::atomic_access(turn, 4, sim::checks::access::read, false, sim::checks::order::acquire, where);
 }
-inline void pass_turn(std::int32_t* turn, std::int32_t number) {
+inline void pass_turn(std::int32_t* turn, std::int32_t number, const sim::site where = sim::site::current()) {
+  const sim::checks::unchecked here;
+  if constexpr (sim::checks::on)
+    sim::checks::atomic_access(turn, 4, sim::checks::access::write, false, sim::checks::order::release, where);
   *static_cast<volatile std::int32_t*>(turn) = number;
   sim::poll_turns(sim::the_machine());
   sim::maybe_yield();

@@ -47,6 +47,7 @@ void mma_of_warp(const sim::contribution* given, int lanes) {
       *x.d[i] = sim::warp_product(a[lane / 4 + 8 * (i / 2)], b[2 * (lane % 4) + i % 2], *x.d[i], how);
   }
   ++sim::active_machine()->report.products;
+  ++sim::active_machine()->report.matrix_instructions["mma m16n8k32"];
 }
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <octavo/attention.hpp>
+#include <octavo/backend/simulation.hpp>
 
 #include <cstddef>
 #include <span>
@@ -91,6 +92,7 @@ struct backend_entry {
   void (*free_queue)(void*) = nullptr;
   status (*synchronise)(void* queue) = nullptr;  ///< waits for the queue; launch errors surface here
   memory_functions memory{};
+  simulation_functions simulation{};
   std::span<const std::span<const engine>> engines{};  ///< one list per recipe
   text not_compiled_reason{};
 

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -27,6 +28,7 @@ using namespace octavo::backends;
 /// A kernel of one warp made from a function.
 template <class M, int bytes, class Function>
 struct warp_kernel {
+  using machine = M;
   static constexpr int threads = M::lanes, shared_bytes = bytes;
   Function function;
   std::int64_t blocks() const { return 1; }
@@ -54,8 +56,8 @@ std::uint8_t operand_byte(float x) {
   return static_cast<std::uint8_t>(M::template operand_bytes<E>(E::nearest_even(x).bits));
 }
 
-/// For each position k of the contraction: L has numbers in element k alone, row r having 1 + r / 8, and R has 1 + c / 4 in
-/// element k of column c and 32 in the one after. Every sum names its row and its column, and no other k takes part.
+/// For each position k of the contraction: L has numbers in element k alone, row r having 1 + r / 8, and R has
+/// 1 + c / 4 % 4 / 4 in element k of column c and 32 in the one after. Every sum names its row and its column, and no other k takes part.
 template <class M, class L, class R>
 void check_products(sim::accumulation how) {
   using A = typename M::template atom<L, R>;
@@ -65,7 +67,7 @@ void check_products(sim::accumulation how) {
     std::vector<std::uint8_t> operands(2 * at::block_bytes, operand_byte<M, L>(0));
     for (int i = 0; i < A::size; ++i) {
       operands[at::byte_at(i, k)] = operand_byte<M, L>(1 + static_cast<float>(i / 8));
-      operands[at::block_bytes + at::byte_at(i, k)] = operand_byte<M, R>(1 + static_cast<float>(i / 4) / 4);
+      operands[at::block_bytes + at::byte_at(i, k)] = operand_byte<M, R>(1 + static_cast<float>(i / 4 % 4) / 4);
       operands[at::block_bytes + at::byte_at(i, (k + 1) % A::depth)] = operand_byte<M, R>(32);
     }
     std::vector<float> sums(A::size * A::size);
@@ -88,7 +90,7 @@ void check_products(sim::accumulation how) {
     for (int r = 0; r < A::size; ++r)
       for (int c = 0; c < A::size; ++c)
         wrong += sums[static_cast<std::size_t>(r * A::size + c)] !=
-                 (1 + static_cast<float>(r / 8)) * (1 + static_cast<float>(c / 4) / 4);
+                 (1 + static_cast<float>(r / 8)) * (1 + static_cast<float>(c / 4 % 4) / 4);
   }
   CHECK(wrong == 0);
 }
@@ -263,6 +265,9 @@ void check_quantise(dtype type, int d, bool shifted, std::uint64_t seed) {
   }
   CHECK(wrong == 0);
   CHECK((marked > 10) == std::is_same_v<E, e4m3>);
+  // FNUZ knows no negative zero: a machine that computes with it keeps none.
+  if (static_cast<std::uint8_t>(M::template operand_bytes<E>(0x80)) == 0)
+    std::replace(payload.begin(), payload.end(), std::uint8_t{0x80}, std::uint8_t{0});
   CHECK(kept == payload);
   CHECK(kept_scales == scales);
 }

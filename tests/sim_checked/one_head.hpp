@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// One small problem in memory that a simulated launch knows exactly: every tensor is a buffer of its own, so that an
+// access one byte past its end is seen.
+#pragma once
+
+#include <octavo/algorithm/prepare.hpp>
+#include <octavo/backend/support.hpp>
+#include <octavo/backends/sim/global_memory.hpp>
+#include <octavo/numeric/bf16.hpp>
+#include <octavo/tensor/arguments.hpp>
+#include <octavo/tensor/problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace sim_checked {
+
+namespace sim = octavo::backends::sim;
+
+/// Elements in global memory, 256-byte aligned as a device's are, 0xff at first.
+template <class T>
+class device_array {
+ public:
+  explicit device_array(std::int64_t count)
+      : size_(static_cast<std::size_t>(count)),
+        memory_((size_ * sizeof(T) + 2 * alignment) / sizeof(block) + 1),
+        known_(data(), size_ * sizeof(T)) {
+    std::fill_n(reinterpret_cast<unsigned char*>(data()), size_ * sizeof(T), static_cast<unsigned char>(0xff));
+  }
+  T* data() { return reinterpret_cast<T*>(memory_.data()); }
+  std::vector<T> values() { return {data(), data() + size_}; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+
+ private:
+  static constexpr std::size_t alignment = 256;
+  struct alignas(alignment) block {
+    unsigned char bytes[alignment];
+  };
+  std::size_t size_;
+  std::vector<block> memory_;
+  sim::global_buffer known_;
+};
+
+/// Inputs and results of b = 1, h = 1 in BF16.
+struct one_head {
+  octavo::problem p;
+  device_array<octavo::bf16> q, k, v, dout;
+  device_array<float> o, lse, m, l, dq, dk, dv, row_sum, l1;
+
+  template <class T>
+  static auto view(device_array<T>& x, std::int64_t tokens, std::int64_t d) {
+    return octavo::contiguous(x.data(), tokens, 1, d);
+  }
+
+  one_head(const octavo::problem& of, bool with_nan)
+      : p(of),
+        q(p.s_q * p.d_qk),
+        k(p.s_kv * p.d_qk),
+        v(p.s_kv * p.d_v),
+        dout(p.s_q * p.d_v),
+        o(p.s_q * p.d_v),
+        lse(p.s_q),
+        m(p.s_q),
+        l(p.s_q),
+        dq(p.s_q * p.d_qk),
+        dk(p.s_kv * p.d_qk),
+        dv(p.s_kv * p.d_v),
+        row_sum(p.s_q),
+        l1(p.s_q) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (auto* x : {&q, &k, &v, &dout})
+      for (std::size_t i = 0; i < x->bytes() / sizeof(octavo::bf16); ++i)
+        x->data()[i] = octavo::bf16::nearest_even(normal(random));
+    if (!with_nan) return;
+    // The rare paths, too: something that is not finite in each tensor. In V and dO in the last tile, so that only the
+    // last barrier stands between who notes it and who looks.
+    const octavo::bf16 nan = octavo::bf16::nearest_even(std::numeric_limits<float>::quiet_NaN());
+    const std::int64_t channel = 5;
+    q.data()[60 * p.d_qk + channel] = k.data()[61 * p.d_qk + channel] = nan;
+    v.data()[(p.s_kv - 2) * p.d_v + channel] = dout.data()[(p.s_q - 2) * p.d_v + channel] = nan;
+  }
+
+  octavo::forward_inputs forward_inputs() {
+    return {.q = view(q, p.s_q, p.d_qk), .k = view(k, p.s_kv, p.d_qk), .v = view(v, p.s_kv, p.d_v)};
+  }
+  octavo::forward_outputs forward_outputs() {
+    return {.o = view(o, p.s_q, p.d_v), .lse = lse.data(), .m = m.data(), .l = l.data()};
+  }
+  octavo::backward_inputs backward_inputs() {
+    octavo::backward_inputs in;
+    in.q = view(q, p.s_q, p.d_qk), in.k = view(k, p.s_kv, p.d_qk), in.v = view(v, p.s_kv, p.d_v);
+    in.dout = view(dout, p.s_q, p.d_v), in.o = view(o, p.s_q, p.d_v);
+    in.m = m.data(), in.l = l.data();
+    return in;
+  }
+  octavo::backward_outputs backward_outputs() {
+    octavo::backward_outputs out;
+    out.dq = view(dq, p.s_q, p.d_qk), out.dk = view(dk, p.s_kv, p.d_qk), out.dv = view(dv, p.s_kv, p.d_v);
+    out.row_sum = row_sum.data(), out.l1 = l1.data();
+    return out;
+  }
+  /// Every result, to be compared with those of another run.
+  std::vector<float> results() {
+    std::vector<float> all;
+    for (auto* x : {&o, &lse, &m, &l, &dq, &dk, &dv, &row_sum, &l1}) {
+      const std::vector<float> values = x->values();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+};
+
+/// Forward and backward of Passes::forward and ::backward, which are those of backends of blocks; the message of a
+/// failure, or nothing. Each has scratch memory of its own, of the size that it asks for.
+template <class Passes, class Queue>
+std::string run_passes(one_head& head, Queue& queue) {
+  using octavo::detail::carver;
+  const octavo::forward_inputs in = head.forward_inputs();
+  const octavo::forward_outputs out = head.forward_outputs();
+  const octavo::backward_inputs back = head.backward_inputs();
+  {
+    carver size(nullptr);
+    typename Passes::forward{}.carve(size, head.p, in, out);
+    device_array<char> scratch(static_cast<std::int64_t>(size.used()));
+    carver memory(scratch.data());
+    typename Passes::forward pass;
+    pass.carve(memory, head.p, in, out);
+    if (const octavo::status done = pass.run(queue, head.p, in, out); !done.ok()) return done.message.c_str();
+  }
+  carver size(nullptr);
+  typename Passes::backward{}.carve(size, head.p, back, {}, true);
+  device_array<char> scratch(static_cast<std::int64_t>(size.used()));
+  carver memory(scratch.data());
+  typename Passes::backward pass;
+  pass.carve(memory, head.p, back, {}, true);
+  return pass.run(queue, head.p, back, head.backward_outputs()).message.c_str();
+}
+
+}  // namespace sim_checked
