@@ -15,7 +15,8 @@
 #       HEADER path              what to include for it, as users do
 #       RECIPES recipe...        what it computes, by the names in octavo::recipe
 #       [LANGUAGE language]      of the generated sources, CXX unless given; a project must have enabled it
-#       [ARCHITECTURES arch...]  of generated sources in CUDA or HIP, as CMAKE_CUDA_ARCHITECTURES takes them
+#       [ARCHITECTURES arch...]  of generated sources in CUDA or HIP, as CMAKE_CUDA_ARCHITECTURES takes them; or one family,
+#                                as 100f, for whose members the code is (CMake 3.25 knows no families)
 #       [LINK target...]         what its engines link beside octavo::octavo
 #       [ENTRY template]         octavo::host_entry unless given: ENTRY<TYPE>(engines) makes the octavo::backend_entry
 #       [UNAVAILABLE reason])    why it cannot be compiled here; absent or empty if it can
@@ -133,6 +134,11 @@ function(octavo_add_engines target)
     set_source_files_properties(${sources} PROPERTIES LANGUAGE ${LANGUAGE})
     if(LANGUAGE MATCHES "^(CUDA|HIP)$")  # a library of its own, since architectures belong to targets
       add_library(${target}_${identifier} OBJECT ${sources})
+      if(LANGUAGE STREQUAL "CUDA" AND ARCHITECTURES MATCHES "^[0-9]+f$")
+        target_compile_options(${target}_${identifier} PRIVATE
+          "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_${ARCHITECTURES},code=[sm_${ARCHITECTURES}]>")
+        set(ARCHITECTURES OFF)
+      endif()
       set_target_properties(${target}_${identifier} PROPERTIES ${LANGUAGE}_ARCHITECTURES "${ARCHITECTURES}")
       target_compile_options(${target}_${identifier} PRIVATE $<$<COMPILE_LANGUAGE:${LANGUAGE}>:-std=c++20>)
       target_link_libraries(${target}_${identifier} PRIVATE octavo::octavo ${LINK})

@@ -23,3 +23,12 @@ octavo_backend(cuda-simt
   ARCHITECTURES 90-real 89-virtual
   LINK octavo::cuda
   ENTRY octavo::backends::gpu::entry)
+
+octavo_backend(cuda-blackwell
+  TYPE octavo::backends::cuda_blackwell
+  HEADER octavo/backends/cuda/blackwell/backend.hpp
+  RECIPES mx32
+  LANGUAGE CUDA
+  ARCHITECTURES 100f
+  LINK octavo::cuda
+  ENTRY octavo::backends::gpu::entry)

@@ -26,4 +26,12 @@ octavo_backend(sim-hip-cdna4
   HEADER octavo/backends/sim/hip_cdna4.hpp
   RECIPES token tile
   LINK octavo::sim
+  ENTRY octavo::backends::sim::entry
+  UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
+octavo_backend(sim-cuda-blackwell
+  TYPE octavo::backends::sim_cuda_blackwell
+  HEADER octavo/backends/sim/blackwell.hpp
+  RECIPES mx32
+  LINK octavo::sim
+  ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

@@ -6,6 +6,7 @@
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/config.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -32,9 +33,14 @@ inline bool arrive_at_barrier(block& home, warp& w, int first_thread, int id, in
   if (barrier.arrived > expected)
     fault(w.where, "is one too many at " + name + ": " + std::to_string(barrier.arrived) + " of " +
                        std::to_string(expected) + " threads");
+  const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
+  std::for_each(first, last, [&](const thread& t) { barrier.heard.join(t.order.heard); });
   if (barrier.arrived == expected) {
     ++active_machine()->report.named_barriers;
     barrier.arrived = 0;
+    for (thread* t : barrier.waiting) t->order.heard.join(barrier.heard);
+    if (waits) std::for_each(first, last, [&](thread& t) { t.order.heard.join(barrier.heard); });
+    barrier.heard.clear();
     if constexpr (checks::on) {
       for (const thread* t : barrier.waiting) checks::leave_barrier(id, t->index);
       for (int lane = 0; waits && lane < home.warp_lanes; ++lane) checks::leave_barrier(id, first_thread + lane);
@@ -63,9 +69,14 @@ inline bool take_registers(block& home, warp& w, int count) {
 /// What the last lane to arrive does for all. Returns whether they go on; else they wait at a barrier.
 inline bool complete(block& home, warp& w, int first_thread) {
   switch (w.kind) {
-    case collective_kind::sync_warp:
+    case collective_kind::sync_warp: {
+      const auto first = home.threads.begin() + first_thread, last = first + home.warp_lanes;
+      clock all;
+      std::for_each(first, last, [&](const thread& t) { all.join(t.order.heard); });
+      std::for_each(first, last, [&](thread& t) { t.order.heard.join(all); });
       if constexpr (checks::on) checks::warp_barrier(first_thread);
       return true;
+    }
     case collective_kind::shuffle:
       for (int lane = 0; lane < home.warp_lanes; ++lane) {
         const auto at = static_cast<std::size_t>(lane);

@@ -54,6 +54,8 @@ inline void store_barrier(block& home, std::uint32_t offset, barrier_word barrie
                        std::to_string(waiters.not_resumed) +
                        " threads that wait for the last one have seen its end: on the device they may miss it");
     ++active_machine()->report.phases;
+    waiters.ended.join(waiters.coming);
+    waiters.coming.clear();
     if constexpr (checks::on) checks::end_phase(home.index, offset);
     const int ended = barrier.phase;
     barrier.phase ^= 1;
@@ -115,6 +117,7 @@ inline void arrive_at(const void* at, int bytes, const site& where) {
   }
   barrier.bytes += bytes;
   --barrier.pending;
+  home.phases[offset].coming.join(this_thread().order.heard);
   store_barrier(home, offset, barrier, where);
 }
 
@@ -127,11 +130,14 @@ inline void wait_phase(const void* at, int parity, const site& where) {
   const std::uint32_t offset = barrier_offset(at, where);
   if (parity != 0 && parity != 1) fault(where, "waits for a phase of parity " + std::to_string(parity));
   if constexpr (checks::on) checks::atomic_access(at, 8, checks::access::read, false, checks::order::none, where);
-  if (load_barrier(home, offset, where).phase == parity) {
-    home.phases[offset].waiting.push_back(&t);
+  const barrier_word barrier = load_barrier(home, offset, where);
+  phase_waiters& waiters = home.phases[offset];
+  if (barrier.phase == parity) {
+    waiters.waiting.push_back(&t);
     wait_for({.kind = wait_kind::phase, .id = parity, .offset = offset, .where = where});
-    --home.phases[offset].not_resumed;
+    --waiters.not_resumed;
   }
+  t.order.heard.join(waiters.ended);
   if constexpr (checks::on) checks::leave_phase(offset);
 }
 
@@ -146,10 +152,14 @@ inline void publish(block& home, std::uint32_t offset, int bytes) {
 inline void finish_copy(machine& m, std::size_t which) {
   const bulk_copy c = m.copies[which];
   m.copies.erase(m.copies.begin() + static_cast<std::ptrdiff_t>(which));
-  std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
+  if (c.gather)
+    c.gather(c.home->shared + c.to);
+  else
+    std::memcpy(c.home->shared + c.to, c.from, static_cast<std::size_t>(c.bytes));
   publish(*c.home, c.to, c.bytes);
   if constexpr (checks::on) checks::finish_copy(c.home->index, c.barrier, c.number);
   barrier_word barrier = load_barrier(*c.home, c.barrier, c.where);
+  c.home->phases[c.barrier].coming.raise(c.agent, c.time);
   barrier.bytes -= c.bytes;
   if (barrier.bytes < -static_cast<std::int32_t>(barrier_word::count_limit))
     fault(c.where, "copied more bytes than " + name_of_barrier(c.barrier) + " can count");

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,18 @@ class random_source {
   std::uint64_t state_;
 };
 
+struct machine;
+/// Operations of one thread that end in the order of issue (tasks.hpp).
+struct task {
+  site where;
+  std::function<void(machine&)> run;
+};
+struct task_queue {
+  block* home;
+  int issuer;
+  std::deque<task> tasks;
+};
+
 struct machine {
   sim::options options;
   sim::report report{};
@@ -46,6 +59,7 @@ struct machine {
   std::vector<std::unique_ptr<block>> blocks{};
   std::deque<thread*> ready{};
   std::vector<bulk_copy> copies{};
+  std::vector<task_queue> tasks{};
   std::vector<thread*> waiting_for_turn{};
   thread* current = nullptr;
   fiber scheduler{};

@@ -16,7 +16,7 @@ namespace backends::sim {
 /// How a matrix product adds up.
 enum class accumulation {
   ideal,  ///< exactly, rounded to FP32 once per instruction
-  model,  ///< as Hopper's FP8 tensor cores: aligned to the largest exponent and cut to 13 fraction bits
+  model,  ///< aligned to the largest exponent and cut: to 13 fraction bits on Hopper, 25 on Blackwell
 };
 
 struct options {
@@ -33,6 +33,9 @@ struct options {
   bool check_operand_registers = true;
   /// Whether a product that starts from registers touched since the last wait must come after a wgmma_fence.
   bool check_fences = true;
+  /// Whether all products and copies of scales that one thread issues are taken to run in the order of issue. The PTX
+  /// ISA promises it for a product after the copy whose scales it reads, and for products into the same accumulators.
+  bool tensor_cores_in_order = false;
 
   // In programs that link octavo::sim_checked; without effect in others.
   /// Whether accesses without an order between them are a fault.
@@ -45,7 +48,7 @@ struct options {
 /// How much of what was done.
 struct report {
   std::int64_t blocks = 0;
-  std::int64_t products = 0;        ///< wgmma instructions of a warpgroup
+  std::int64_t products = 0;        ///< wgmma instructions of a warpgroup, and tcgen05 products
   std::int64_t named_barriers = 0;  ///< times that a barrier of the block or a named one was completed
   std::int64_t phases = 0;          ///< phases of barriers in shared memory that ended
   std::int64_t bulk_copies = 0;

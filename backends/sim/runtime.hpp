@@ -14,6 +14,9 @@
 #include <octavo/backends/sim/instruction.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/options.hpp>
+#include <octavo/backends/sim/tasks.hpp>
+#include <octavo/backends/sim/tensor_cores.hpp>
+#include <octavo/backends/sim/tensor_memory.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
 
@@ -113,6 +116,8 @@ inline void end_block(machine& m, block& b) {
     if (c.home == &b)
       fault("block " + std::to_string(b.index) + " ended while a copy to offset " + std::to_string(c.to) +
             " was under way (" + text_of(c.where) + ")");
+  check_products_ended(b);
+  check_tensor_memory_freed(b);
   const char* canary = b.shared + b.shared_bytes;
   if (!std::all_of(canary, canary + canary_bytes - 1024, [](char c) { return c == static_cast<char>(0xa5); }))
     fault("block " + std::to_string(b.index) + " wrote behind the end of its shared memory");
@@ -139,6 +144,7 @@ inline thread& take_ready(machine& m) {
 /// What happens by itself, at a time that nobody knows.
 inline void draw_events(machine& m) {
   if (!m.copies.empty() && m.one_in(32)) finish_copy(m, m.random.below(m.copies.size()));
+  if (!m.tasks.empty() && m.one_in(16)) run_task(m, m.random.below(m.tasks.size()));
   if (m.one_in(64)) {
     block& b = *m.blocks[m.random.below(m.blocks.size())];
     run_products_early(m, b, b.groups[m.random.below(b.groups.size())]);
@@ -173,6 +179,8 @@ inline void run_all(machine& m, std::int64_t blocks, int threads, int shared_byt
       continue;
     } else if (!m.copies.empty()) {
       finish_copy(m, m.ordered() ? 0 : m.random.below(m.copies.size()));
+    } else if (!m.tasks.empty()) {
+      run_task(m, m.ordered() ? 0 : m.random.below(m.tasks.size()));
     } else if (!m.waiting_for_turn.empty() && next < blocks &&
                static_cast<int>(m.blocks.size()) < m.options.resident_limit) {
       start_next();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/fiber.hpp>
+#include <octavo/backends/sim/order.hpp>
 #include <octavo/backends/sim/piece_queue.hpp>
 #include <octavo/config.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <source_location>
@@ -55,6 +57,13 @@ struct accumulators_in_use {
   std::int64_t product;  ///< the last one that writes them
 };
 
+/// Registers of a load from tensor memory that has not been waited for.
+struct loaded_registers {
+  float* to;
+  std::vector<std::uint32_t> values;
+  site where;
+};
+
 struct thread : fiber {
   block* home = nullptr;
   int index = 0;
@@ -69,6 +78,8 @@ struct thread : fiber {
   std::vector<accumulators_in_use> in_use{};  ///< of products not waited for
   std::vector<std::uint32_t> unfenced{};      ///< 16-byte pieces of shared memory written, and no fence_async since
 
+  knowledge order{};
+  std::vector<loaded_registers> loads{};
   piece_queue pieces{};
 
   int lane() const;
@@ -126,6 +137,7 @@ struct named_barrier {
   int expected = 0;  ///< threads, 0 while nobody has come
   int arrived = 0;
   std::vector<thread*> waiting{};
+  clock heard{};  ///< from those who have come
 };
 
 /// What the simulator keeps beside the word of a barrier in shared memory.
@@ -134,6 +146,8 @@ struct phase_waiters {
   int not_resumed = 0;  ///< woken by the end of a phase, and not yet run
   int initialiser = 0;  ///< the thread
   bool fenced = false;  ///< fence_barriers has followed
+  clock coming{};       ///< what arrivals of the phase under way know
+  clock ended{};        ///< and those of all phases before
 };
 
 struct bulk_copy {
@@ -144,7 +158,10 @@ struct bulk_copy {
   std::uint32_t barrier;
   int issuer;
   site where;
-  std::uint32_t number = 0;  ///< among the copies of its barrier, as the checker counts them
+  int agent;  ///< and its number there: order.hpp
+  std::uint32_t time;
+  std::uint32_t number = 0;                ///< among the copies of its barrier, as the checker counts them
+  std::function<void(char* to)> gather{};  ///< in the place of `from`: makes all bytes (a box of a tensor)
 };
 
 /// Accumulators that products in flight write, by row; the lanes' registers hold NaN meanwhile.
@@ -168,6 +185,7 @@ struct product {
   int first_lane = 0;
   site where{};
   std::shared_ptr<accumulators> d{};
+  std::vector<access> fillers{};  ///< copies that filled its operands, the last of each barrier
   std::array<std::uint8_t, 64 * 32> registers{};
   std::array<const std::uint32_t*, group_lanes> operand{};
   std::array<std::array<std::uint32_t, 4>, group_lanes> operand_values{};
@@ -180,6 +198,9 @@ struct warpgroup {
   std::vector<std::shared_ptr<accumulators>> live{};
   std::vector<thread*> waiting{};
 };
+
+struct tensor_state;  // tensor_memory.hpp
+struct async_state;   // proxy.hpp
 
 struct block {
   std::int64_t index = 0;
@@ -203,6 +224,10 @@ struct block {
   std::vector<char> published{};
   std::vector<std::int64_t> published_at{};  ///< `fences` when shared memory was found equal to `published`
   std::int64_t fences = 0;
+
+  sim::agents agents{};
+  std::shared_ptr<tensor_state> tensors{};  ///< where the kernel uses tensor memory
+  std::shared_ptr<async_state> async{};     ///< where asynchronous units touch shared memory
 
   warp& warp_of(const thread& t) { return warps[static_cast<std::size_t>(t.index / warp_lanes)]; }
   warpgroup& group_of(const thread& t) { return groups[static_cast<std::size_t>(t.index / group_lanes)]; }

@@ -7,6 +7,7 @@
 #include <octavo/backends/sim/collective.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/backends/sim/product.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/config.hpp>
 
 #include <algorithm>
@@ -92,16 +93,7 @@ inline void run_product(machine& m, block& home, product& p) {
     for (int row = 0; row < rows; ++row)
       for (int chunk = 0; chunk < 2; ++chunk) {
         const std::uint32_t at = d.at(row, chunk);
-        if (const int writer = home.unfenced[at / 16]; writer != 0)
-          fault(p.where, std::string("multiplies ") + name + ", which thread " + std::to_string(writer - 1) +
-                             " wrote at offset " + std::to_string(at) + " without a fence_async since");
-        if (std::memcmp(&home.published[at], home.shared + at, 16) != 0) {
-          if (home.published_at[at / 16] == home.fences)
-            fault(p.where, std::string("multiplies ") + name + ", which was written at offset " + std::to_string(at) +
-                               " and no thread has come to a fence_async since");
-          std::memcpy(&home.published[at], home.shared + at, 16);
-        }
-        home.published_at[at / 16] = home.fences;
+        check_published(home, at, name, p.where);
         std::memcpy(to + row * product_depth + chunk * 16, home.shared + at, 16);
       }
   };
@@ -189,6 +181,30 @@ inline void check_operands(const product& p, int group, std::int64_t number) {
   }
 }
 
+/// Notes that product `number` of the warpgroup reads its operands in shared memory, and which copies filled them.
+inline void note_operands(block& home, product& p, int group, std::int64_t number) {
+  const access mine{home.agents.of(agents::products, static_cast<std::uint32_t>(group)),
+                    static_cast<std::uint32_t>(number + 1), tensor_use::product, 0, p.where};
+  const auto note = [&](std::uint64_t bits, int rows) {
+    const descriptor d = descriptor::decode(bits);
+    for (int row = 0; row < rows; ++row)
+      for (int chunk = 0; chunk < 2; ++chunk) {
+        shared_piece& piece = async_of(home).pieces[d.at(row, chunk) / 16];
+        put_reader(piece.readers, mine);
+        const access& filler = piece.filler;
+        if (filler.agent < 0) continue;
+        const auto same =
+            std::find_if(p.fillers.begin(), p.fillers.end(), [&](const access& a) { return a.agent == filler.agent; });
+        if (same == p.fillers.end())
+          p.fillers.push_back(filler);
+        else if (same->time < filler.time)
+          *same = filler;
+      }
+  };
+  if (!p.from_registers) note(p.a, product_rows);
+  note(p.b, p.columns);
+}
+
 /// One lane issues a product.
 inline void issue_product(float* d, int columns, const std::uint32_t* a_registers, std::uint64_t a, std::uint64_t b,
                           bool accumulate, const site& where) {
@@ -224,6 +240,7 @@ inline void issue_product(float* d, int columns, const std::uint32_t* a_register
     }
     p->d = live;
     ++live->pending;
+    note_operands(home, *p, t.index / group_lanes, number);
     g.products.push_back(std::move(p));
   }
   product& p = *g.products[static_cast<std::size_t>(number - g.first)];
@@ -234,6 +251,9 @@ inline void issue_product(float* d, int columns, const std::uint32_t* a_register
                      " of its warpgroup with other operands, accumulators or "
                      "in another group than lane " +
                      std::to_string(p.first_lane) + " (" + text_of(p.where) + ")");
+  for (const access& filler : p.fillers)
+    if (!filler.ended_for(t.order.heard))
+      fault(where, "multiplies what a copy fills (" + text_of(filler.where) + ") that it has not waited for");
   if (p.d->at[at] == nullptr) {
     p.d->at[at] = d;
     for (int i = 0; i < columns / 2; ++i) {
@@ -281,6 +301,8 @@ inline void wait_products(int pending, const site& where) {
     wait_for({.kind = wait_kind::products, .id = static_cast<int>(until), .where = where});
   }
   t.waited = std::max(t.waited, until);
+  t.order.heard.raise(home.agents.of(agents::products, static_cast<std::uint32_t>(t.index / group_lanes)),
+                      static_cast<std::uint32_t>(t.waited));
   if constexpr (checks::on) checks::wait_products(t.index / group_lanes, static_cast<std::uint32_t>(t.waited));
   std::erase_if(t.in_use, [&](const accumulators_in_use& use) { return use.product < until; });
   const int lane = t.index % group_lanes;

@@ -156,6 +156,6 @@ TEST_CASE("checked: every thread that issues a product has seen its operands wri
     });
   };
   CHECK(all_empty(product(true, 2 * tile_bytes)));
-  CHECK(all_have(product(false, 2 * tile_bytes), issued, "a product of warpgroup 0", "a copy of block 0", "a race"));
+  CHECK(all_have(product(false, 2 * tile_bytes), issued, "multiplies what a copy fills", "that it has not waited for"));
   CHECK(all_have(product(true, tile_bytes), issued, "a product of warpgroup 0", "which nothing has written"));
 }

@@ -8,8 +8,8 @@ OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
 
 /// Self: the backend, which inherits this and has a name(). 132 multiprocessors are an H100's or H200's (SXM).
-template <class Self>
-struct block_backend : gpu::block_backend<Self, 132> {
+template <class Self, int multiprocessors = 132>
+struct block_backend : gpu::block_backend<Self, multiprocessors> {
   static text device() {
     cudaDeviceProp properties;
     return current(properties) ? text(properties.name) : text("no device");

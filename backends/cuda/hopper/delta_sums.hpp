@@ -14,7 +14,7 @@ struct delta_sums_kernel {
   static constexpr int threads = loop::threads, shared_bytes = loop::shared_bytes, blocks_per_sm = loop::blocks_per_sm;
   static constexpr int columns = tile_tokens / 2;  ///< elements of a thread
 
-  row_loop_data<Recipe> data;
+  row_data<Recipe> data;
   const float* given_shift = nullptr;  ///< c from the caller, or null
   delta_outputs sums;                  ///< n and sum, the sink's term included
   float* shift = nullptr;              ///< c that was used, or null
@@ -45,8 +45,8 @@ struct delta_sums_kernel {
         const bool whole = this->mine.whole.holds(t);
         float s[columns], dp[columns];
         at_stage.wait_full(this->memory.tiles);
-        this->start_scores(from, s);
-        this->start_dp(from, dp);
+        this->start_scores(at_stage.stage, s);
+        this->start_dp(at_stage.stage, dp);
         finish_product<1>(s);
 
         const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);

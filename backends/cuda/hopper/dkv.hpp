@@ -9,10 +9,10 @@
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
 #pragma once
 
+#include <octavo/backends/cuda/common/probabilities.hpp>
+#include <octavo/backends/cuda/common/ring.hpp>
+#include <octavo/backends/cuda/common/row_terms.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
-#include <octavo/backends/cuda/hopper/pipeline.hpp>
-#include <octavo/backends/cuda/hopper/probabilities.hpp>
-#include <octavo/backends/cuda/hopper/row_terms.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
@@ -83,15 +83,6 @@ struct dkv_kernel {
   }
 
  private:
-  /// The query tiles that see any key of the tile.
-  OCTAVO_DEVICE static tile_run query_tiles(const key_ranges& ranges, const head_of_document& at,
-                                            const token_tile& tile) {
-    if (at.q.length == 0) return {0, 0};
-    const key_range rows{ranges.rows_of(tile.first).first, ranges.rows_of(tile.first + tile.tokens - 1).last};
-    const key_range tiles = tiles_of(rows, tile_tokens);
-    return {static_cast<int>(tiles.first), static_cast<int>(tiles.last)};
-  }
-
   OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t h_kv, std::int64_t kv_tile, std::int64_t first_q_slot,
                                 tile_run run) const {
     memory.keys.arrive_expecting(sizeof memory.k + sizeof memory.v);
@@ -133,6 +124,12 @@ struct dkv_kernel {
 
     lane_place place = lane_place::here();
     int first_key = 64 * (place.group - 1);  ///< of the group within the tile
+    ptx::matrix keys = ptx::matrix::at(memory.k + first_key * chunk_bytes, tile_tokens);
+    ptx::matrix values = ptx::matrix::at(memory.v + first_key * chunk_bytes, tile_tokens);
+    ptx::matrix first_q = ptx::matrix::at(memory.ring_of[0].q, tile_tokens);  ///< of the first stage
+    ptx::matrix first_dout = ptx::matrix::at(memory.ring_of[0].dout, tile_tokens);
+    ptx::matrix first_q_columns = ptx::matrix::at(memory.ring_of[0].q_columns, D);
+    ptx::matrix first_dout_columns = ptx::matrix::at(memory.ring_of[0].dout_columns, D);
     row_keys queries[2] = {queries_of(0), queries_of(1)};
     tile_run seen_by_all = queries_of_all();  ///< queries that every key of the group is seen by
     score_map<functions> map = score_map<functions>::of(kernel.data.forward.scale, kernel.data.forward.problem.softcap);
@@ -170,13 +167,16 @@ struct dkv_kernel {
       finish_product<1>(x);
       make_p(x, here);
       finish_product<0>(y);
+      const turns turn{place.group};
+      turn.begin();
       for (int i = 1; i < steps; ++i) {
         step_place next = here;
         next.advance(all);
-        add_step<true>(here, next, x, y);
+        add_step<true>(here, next, turn, x, y);
         here = next;
       }
-      add_step<false>(here, here, x, y);
+      add_step<false>(here, here, turn, x, y);
+      turn.end();
       finish();
     }
 
@@ -206,25 +206,28 @@ struct dkv_kernel {
 
     /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
     OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
+    /// A stage's matrix, from that of the first one.
+    OCTAVO_DEVICE static ptx::matrix in_stage(ptx::matrix of_first, const step_place& here) {
+      return of_first.behind(here.stage.stage, sizeof(stage));
+    }
     OCTAVO_DEVICE void start_scores(const step_place& here, float (&s)[elements]) const {
-      start_product<D>(s, ptx::matrix::at(memory.k + first_key * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(memory.ring_of[here.stage.stage].q + here.first * chunk_bytes, tile_tokens));
+      start_product<D>(s, keys, in_stage(first_q, here).behind(here.first, chunk_bytes));
     }
     OCTAVO_DEVICE void start_dp(const step_place& here, float (&dp)[elements]) const {
-      start_product<D>(dp, ptx::matrix::at(memory.v + first_key * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(memory.ring_of[here.stage.stage].dout + here.first * chunk_bytes, tile_tokens));
+      start_product<D>(dp, values, in_stage(first_dout, here).behind(here.first, chunk_bytes));
     }
     /// Channels [64 part, 64 part + 64) of a product with a column image.
-    OCTAVO_DEVICE void start_part(float (&x)[elements], const std::uint32_t (&packed)[step / 32][4],
-                                  const std::uint8_t* columns, const step_place& here, int part) const {
-      start_product(x, packed, ptx::matrix::at(columns + 64 * part * chunk_bytes, D).along_k(here.first / chunk_bytes));
+    OCTAVO_DEVICE static void start_part(float (&x)[elements], const std::uint32_t (&packed)[step / 32][4],
+                                         ptx::matrix first_columns, const step_place& here, int part) {
+      start_product(x, packed,
+                    in_stage(first_columns, here).along_k(here.first / chunk_bytes).behind(64 * part, chunk_bytes));
     }
 
-    /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one. Products follow each other
-    /// without a gap: while one is computed, the one before is added. (None is left running from one call to the next:
+    /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one. All products are made in one
+    /// turn and follow each other without a gap: while one is computed, the one before is added. (None is left running from one call to the next:
     /// the compiler would wait after every single one.)
     template <bool has_next>
-    OCTAVO_DEVICE void add_step(const step_place& here, const step_place& next, float (&x)[elements],
+    OCTAVO_DEVICE void add_step(const step_place& here, const step_place& next, const turns& turn, float (&x)[elements],
                                 float (&y)[elements]) {
       const stage& from = memory.ring_of[here.stage.stage];
       const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
@@ -234,29 +237,29 @@ struct dkv_kernel {
       pack_scaled<E>(x, p_packed, p_down);
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
         memory.poisoned.note(p_packed, place, first_key, from.dout_columns, D, here.first, from.nonfinite);
-      start_part(x, p_packed, from.dout_columns, here, 0);
-      pack_scaled<G>(y, ds_packed, ds_down);  // while dV is under way
+      pack_scaled<G>(y, ds_packed, ds_down);
       const float p_factor[2] = {p_down[0] * do_scale, p_down[1] * do_scale};
       const float ds_factor[2] = {ds_down[0] * q_scale, ds_down[1] * q_scale};
+      if constexpr (has_next)
+        if (next.begins_stage()) next.stage.wait_full(memory.tiles);
+      turn.take();
+      start_part(x, p_packed, first_dout_columns, here, 0);
       if constexpr (parts == 2) {
-        start_part(y, p_packed, from.dout_columns, here, 1);
+        start_part(y, p_packed, first_dout_columns, here, 1);
         finish_product<1>(x);
         add<0>(dv, x, p_factor);
-        start_part(x, ds_packed, from.q_columns, here, 0);
+        start_part(x, ds_packed, first_q_columns, here, 0);
         finish_product<1>(y);
         add<1>(dv, y, p_factor);
-        start_part(y, ds_packed, from.q_columns, here, 1);
+        start_part(y, ds_packed, first_q_columns, here, 1);
         finish_product<1>(x);
         add<0>(dk, x, ds_factor);
       } else {
-        start_part(y, ds_packed, from.q_columns, here, 0);
+        start_part(y, ds_packed, first_q_columns, here, 0);
         finish_product<1>(x);
         add<0>(dv, x, p_factor);
       }
-      if constexpr (has_next) {
-        if (next.begins_stage()) next.stage.wait_full(memory.tiles);
-        start_scores(next, x);
-      }
+      if constexpr (has_next) start_scores(next, x);
       finish_product<(has_next ? 1 : 0)>(y);
       add<parts - 1>(dk, y, ds_factor);
       if constexpr (has_next) start_dp(next, y);
@@ -264,8 +267,9 @@ struct dkv_kernel {
         ptx::sync_warp();
         if (place.lane == 0) memory.tiles.empty[here.stage.stage].arrive();
       }
+      if constexpr (has_next) finish_product<1>(x);
+      turn.pass();
       if constexpr (has_next) {
-        finish_product<1>(x);
         make_p(x, next);
         finish_product<0>(y);
       }

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <octavo/algorithm/backward.hpp>
-#include <octavo/backends/cuda/hopper/probabilities.hpp>
+#include <octavo/backends/cuda/common/probabilities.hpp>
 #include <octavo/backends/cuda/hopper/row_loop.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -25,7 +25,7 @@ struct dq_kernel {
   static constexpr int columns = tile_tokens / 2;  ///< elements of a thread in S
   static constexpr bool folds = loop::folds;
 
-  row_loop_data<Recipe> data;
+  row_data<Recipe> data;
   const row_term_tile* terms = nullptr;  ///< [h_q][slots]
   tensor dq;
   const float* key_shift = nullptr;  ///< u [b, h_kv, d] where keys are centred and rows may keep a sum
@@ -43,8 +43,8 @@ struct dq_kernel {
 
     float sum[2] = {0, 0}, magnitude[2] = {0, 0};
     float dq[D / 2] = {};
-    float exponent[2], shift[2], delta[2], weight[2];  ///< of the two rows: see row_term_tile
-    std::uint32_t rare;  ///< not 0 where a row has a large M, or something that is not finite
+    float exponent[2] = {}, shift[2] = {}, delta[2] = {}, weight[2] = {};  ///< of the two rows: see row_term_tile
+    std::uint32_t rare = 0;  ///< not 0 where a row has a large M, or something that is not finite
 
     OCTAVO_DEVICE void run(tile_run all) {
       if (all.last == all.first) return finish();
@@ -67,12 +67,13 @@ struct dq_kernel {
       float s[columns], dp[columns], part[D / 2], down[2];
       std::uint32_t packed[tile_tokens / 32][4];
       at.wait_full(this->memory.tiles);
-      this->start_scores(from, s);
-      this->start_dp(from, dp);
+      this->start_scores(at.stage, s);
+      this->start_dp(at.stage, dp);
       make_p(s, dp, tile);
       make_ds(s, dp, tile);
       quantise(dp, from, packed, down);
-      start_product(part, packed, ptx::matrix::at(from.k_columns, D));
+      start_product(part, packed,
+                    ptx::matrix::at(this->memory.ring_of[0].k_columns, D).behind(at.stage, sizeof(loop_stage)));
       finish_product<0>(part);
       this->release(at.stage);
       OCTAVO_UNROLL

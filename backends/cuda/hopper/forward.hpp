@@ -11,8 +11,8 @@
 // the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
 
+#include <octavo/backends/cuda/common/ring.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
-#include <octavo/backends/cuda/hopper/pipeline.hpp>
 #include <octavo/backends/cuda/hopper/scores.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -77,7 +77,7 @@ struct forward_kernel {
         copy_tiles(memory, q.tile(h, slot), k.tile(at.h_kv, first_kv_slot), all.any);
     } else {
       ptx::raise_registers<240>();
-      consumer{*this, memory, at, tile, ranges}.run(all.any, k.tile(at.h_kv, first_kv_slot), q.tile(h, slot));
+      consumer{*this, memory, at, tile, ranges}.run(all.any, q.tile(h, slot));
     }
   }
 
@@ -116,10 +116,13 @@ struct forward_kernel {
 
     lane_place place = lane_place::here();
     int first_row = 64 * (place.group - 1);  ///< of the group within the tile
-    float o[value_rows / 2] = {};            ///< sums so far relative to 2^m; with the row sums behind them
+    ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
+    ptx::matrix first_keys = ptx::matrix::at(memory.ring_of[0].k, tile_tokens);  ///< of the first stage
+    ptx::matrix first_values = ptx::matrix::at(memory.ring_of[0].v, value_rows);
+    float o[value_rows / 2] = {};  ///< sums so far relative to 2^m; with the row sums behind them
     float l[2] = {0, 0}, m[2] = {0, 0}, maximum[2] = {minus_infinity, minus_infinity};
 
-    OCTAVO_DEVICE void run(tile_run all, std::int64_t kv_tile, std::int64_t q_tile) {
+    OCTAVO_DEVICE void run(tile_run all, std::int64_t q_tile) {
       const problem& p = kernel.data.problem;
       const std::int64_t row = tile.first + first_row;
       const int rows = tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;
@@ -130,12 +133,10 @@ struct forward_kernel {
 
       if (all.last == all.first) return finish();
       memory.queries.wait(0);
-      const ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
       previous_tile before;
       ring_place<stages> now;
-      visit<true>(all.first, now, before, queries, keys, mine, map, q_scale, kv_tile);
-      for (int t = all.first + 1; t < all.last; ++t)
-        visit<false>(t, now, before, queries, keys, mine, map, q_scale, kv_tile);
+      visit<true>(all.first, now, before, keys, mine, map, q_scale);
+      for (int t = all.first + 1; t < all.last; ++t) visit<false>(t, now, before, keys, mine, map, q_scale);
 
       float part[first_rows / 2], rest[rest_rows / 2 + 1];
       before.at.wait_full(memory.values);
@@ -159,18 +160,15 @@ struct forward_kernel {
     /// One key tile: the weights of the tile before meet V, in two halves, and the scores of this tile are made between
     /// them. A product is added while the next one is computed.
     template <bool first>
-    OCTAVO_DEVICE void visit(int t, ring_place<stages>& now, previous_tile& before, ptx::matrix queries,
-                             const row_keys (&keys)[2], const visible_tiles& mine, const score_map<functions>& map,
-                             const float (&q_scale)[2], std::int64_t kv_tile) {
+    OCTAVO_DEVICE void visit(int t, ring_place<stages>& now, previous_tile& before, const row_keys (&keys)[2],
+                             const visible_tiles& mine, const score_map<functions>& map, const float (&q_scale)[2]) {
       const stage& from = memory.ring_of[now.stage];
       float s[tile_tokens / 2], part[first_rows / 2], rest[rest_rows / 2 + 1];
 
-      if constexpr (!first) {
-        before.at.wait_full(memory.values);
-        start_product(part, before.weights, values(before, 0));
-      }
+      if constexpr (!first) before.at.wait_full(memory.values);
       now.wait_full(memory.keys);
-      start_product<D>(s, queries, ptx::matrix::at(from.k, tile_tokens));
+      if constexpr (!first) start_product(part, before.weights, values(before, 0));
+      start_product<D>(s, queries, first_keys.behind(now.stage, sizeof(stage)));
       if constexpr (!first) {
         finish_product<1>(part);
         add<0>(part, before.v_scale);
@@ -186,8 +184,10 @@ struct forward_kernel {
         forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
       raise_maximum(s, from, factor);
       if constexpr (!first) finish_values(rest, before);
-      rescale();
+      float alpha[2];
+      raise_exponent(alpha);
       exponentials(s, from, factor, before.weights);
+      rescale(alpha);
       release(memory.keys, now.stage);  // the factors of `token` came with K
       before.at = now;
       before.v_scale = v_scale;
@@ -196,7 +196,7 @@ struct forward_kernel {
 
     /// V of a stage from channel `first` on.
     OCTAVO_DEVICE ptx::matrix values(const previous_tile& tile, int first) const {
-      return ptx::matrix::at(memory.ring_of[tile.at.stage].v + first * chunk_bytes, value_rows);
+      return first_values.behind(tile.at.stage, sizeof(stage)).behind(first, chunk_bytes);
     }
     /// The second half of a product with V, and what follows when V has been read.
     OCTAVO_DEVICE void finish_values(float (&rest)[rest_rows / 2 + 1], const previous_tile& tile) {
@@ -241,9 +241,8 @@ struct forward_kernel {
           high, [&](int i) { return folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i]; });
       if constexpr (!folds) high[0] *= factor[0], high[1] *= factor[1];
     }
-    /// The sums so far, relative to the new maximum.
-    OCTAVO_DEVICE void rescale() {
-      float alpha[2];
+    /// The new maximum's exponent becomes m; returns what the sums so far are to be multiplied by.
+    OCTAVO_DEVICE void raise_exponent(float (&alpha)[2]) {
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const float m_new = shared_exponent<Delta>(maximum[half]);
@@ -252,6 +251,8 @@ struct forward_kernel {
         m[half] = m_new;
         l[half] *= alpha[half];
       }
+    }
+    OCTAVO_DEVICE void rescale(const float (&alpha)[2]) {
       if (!ptx::any_in_warp(alpha[0] != 1 || alpha[1] != 1)) return;
       OCTAVO_UNROLL
       for (int i = 0; i < value_rows / 2; ++i) o[i] *= alpha[row_half(i)];

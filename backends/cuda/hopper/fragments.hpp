@@ -3,6 +3,7 @@
 // reductions over the four lanes of a quad, which hold a row between them.
 #pragma once
 
+#include <octavo/backends/cuda/common/scores.hpp>
 #include <octavo/backends/cuda/hopper/images.hpp>
 #include <octavo/backends/cuda/ptx/convert.hpp>
 
@@ -56,6 +57,12 @@ OCTAVO_DEVICE void finish_product(float (&d)[R]) {
   ptx::wgmma_touch(d);
 }
 
+/// Register r of step k of a left operand made of a fragment: see pack_rows.
+template <class E, int R>
+OCTAVO_DEVICE std::uint32_t pack_word(const float (&x)[R], int k, int r) {
+  const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
+  return ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
+}
 /// A fragment of 64 rows x N columns, rounded to E, as the left operand of a product over its columns, whose right one
 /// is a column image in token_order::registers. N / 32 steps of four registers.
 template <class E, int R, int steps>
@@ -64,10 +71,7 @@ OCTAVO_DEVICE void pack_rows(const float (&x)[R], std::uint32_t (&a)[steps][4]) 
   OCTAVO_UNROLL
   for (int k = 0; k < steps; ++k) {
     OCTAVO_UNROLL
-    for (int r = 0; r < 4; ++r) {
-      const int first = 16 * k + 8 * (r / 2) + 2 * (r % 2);
-      a[k][r] = ptx::pack<E>(x[first], x[first + 1], x[first + 4], x[first + 5]);
-    }
+    for (int r = 0; r < 4; ++r) a[k][r] = pack_word<E>(x, k, r);
   }
 }
 /// The byte of `a` that pack_rows made of element `element`.
@@ -108,12 +112,6 @@ OCTAVO_DEVICE float sum_over_quad(float x) {
   x += ptx::shuffle_xor(x, 1);
   return x + ptx::shuffle_xor(x, 2);
 }
-
-/// The functions that the shared formulas ask of a backend.
-struct functions {
-  static OCTAVO_DEVICE float exp2(float x) { return ptx::exp2_approximate(x); }
-  static OCTAVO_DEVICE float tanh(float x) { return tanhf(x); }
-};
 
 }  // namespace backends::hopper
 OCTAVO_END_NAMESPACE

@@ -11,16 +11,15 @@
 // beyond the document's last are zero.
 #pragma once
 
+#include <octavo/backends/cuda/common/quantise_scale.hpp>
+#include <octavo/backends/cuda/common/row_image.hpp>
 #include <octavo/backends/cuda/ptx/wgmma.hpp>
-#include <octavo/backends/simt/schedule.hpp>
 #include <octavo/scaling/recipe.hpp>
 #include <octavo/tensor/documents.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
-
-using simt::tile_tokens;
-inline constexpr int chunk_bytes = 16;  ///< of a row that stand together: the instruction's core matrix is 8 x 16 bytes
+using namespace cuda_common;  // what the schedules of all architectures share
 
 /// In which order a column image holds its tokens.
 enum class token_order {
@@ -52,10 +51,6 @@ OCTAVO_HD constexpr int slot_of_token(int token) {
     return high + (low & 7) * 2 + (low >> 3);
 }
 
-/// Where an element of a tile stands in its row image.
-OCTAVO_HD constexpr int row_image_at(int token, int channel) {
-  return (channel / chunk_bytes * tile_tokens + token) * chunk_bytes + channel % chunk_bytes;
-}
 /// Where slot `slot` of channel `channel` stands in a column image of `rows` rows (d, or d and the ones).
 OCTAVO_HD constexpr int column_image_at(int slot, int channel, int rows) {
   return (slot / chunk_bytes * rows + channel) * chunk_bytes + slot % chunk_bytes;
@@ -80,13 +75,6 @@ struct tile_images {
   OCTAVO_HD static constexpr int row_bytes(int d) { return tile_tokens * d; }
   OCTAVO_HD static constexpr int column_bytes(int d, int extra_rows) { return tile_tokens * (d + extra_rows); }
 };
-inline constexpr std::uint8_t nonfinite_in_columns = 0x80;
-
-/// Not 0 where a tile holds a NaN or an infinity.
-OCTAVO_HD inline std::uint32_t any_bit(const std::uint32_t* nonfinite) {
-  return nonfinite[0] | nonfinite[1] | nonfinite[2] | nonfinite[3];
-}
-
 /// Floats of a tile's scales: one per token, or the tile's own, four times, since no copy is of less than 16 bytes.
 template <class Recipe>
 inline constexpr int scales_per_tile = Recipe::scale_per == recipe::granularity::token ? tile_tokens : 4;
@@ -99,6 +87,14 @@ struct image_operand {
   const float* fold = nullptr;   ///< token, V: log2 of the scale as P takes it in, [heads][slots][128]
 
   OCTAVO_HD std::int64_t tile(std::int64_t h, std::int64_t slot) const { return h * slots + slot; }
+  /// N channels from `channel` on of a token of a tile, as dP is made of them.
+  template <class Recipe, int D, int N>
+  OCTAVO_DEVICE void decode(std::int64_t tile, int token, int channel, float (&x)[N]) const {
+    const bool per_token = Recipe::scale_per == recipe::granularity::token;
+    const float factor = scale[tile * scales_per_tile<Recipe> + (per_token ? token : 0)];
+    const std::uint8_t* image = images.rows + tile * tile_images::row_bytes(D);
+    for (int c = 0; c < N; ++c) x[c] = e4m3::decode(image[row_image_at(token, channel + c)]) * factor;
+  }
 };
 
 }  // namespace backends::hopper

@@ -5,8 +5,9 @@
 #pragma once
 
 #include <octavo/algorithm/pass_data.hpp>
-#include <octavo/backends/cuda/hopper/quantise_input.hpp>
-#include <octavo/backends/cuda/hopper/quantise_scale.hpp>
+#include <octavo/backends/cuda/common/quantise_input.hpp>
+#include <octavo/backends/cuda/common/quantise_scale.hpp>
+#include <octavo/backends/cuda/hopper/quantise_lanes.hpp>
 
 #include <cmath>
 
@@ -145,12 +146,12 @@ struct quantise_kernel {
     constexpr bool kept = sizeof(T) == 2;  // floats are too many
     const tile_rows<const char> rows(x, sizeof(T), at.docs, here, share);
     const float* shift_here = shifted ? shift + (at.heads * here.document + here.h) * D : nullptr;
-    tile_numbers<T, shifted, kept, D> numbers(share, rows, here.tokens, shift_here);
+    tile_numbers<T, shifted, kept, share_type> numbers(share, rows, here.tokens, shift_here);
     std::uint32_t amax[share_type::tokens] = {}, low[share_type::tokens] = {}, high[share_type::tokens] = {};
     find_amax<false>(numbers, amax);
     const std::uint32_t nonfinite = nonfinite_tokens(share, amax);
     if (nonfinite != 0) {  // rare, and so with few registers
-      tile_numbers<T, shifted, false, D> again(share, rows, here.tokens, shift_here);
+      tile_numbers<T, shifted, false, share_type> again(share, rows, here.tokens, shift_here);
       find_amax<true>(again, amax);
     }
     numbers.look_again();

@@ -10,6 +10,7 @@
 // What remains is to transpose 4 x 4 bytes within a thread, and words between two or four lanes.
 #pragma once
 
+#include <octavo/backends/cuda/common/row_image.hpp>
 #include <octavo/backends/cuda/hopper/images.hpp>
 #include <octavo/backends/cuda/ptx/convert.hpp>
 #include <octavo/numeric/fp16.hpp>
@@ -46,26 +47,6 @@ struct tile_share {
 template <int D>
 using payload_share = std::uint32_t[tile_share<D>::tokens][2];
 
-OCTAVO_DEVICE std::uint32_t or_over_warp(std::uint32_t bits) {
-  OCTAVO_UNROLL
-  for (int lanes = 1; lanes < ptx::warp_threads; lanes *= 2) bits |= ptx::shuffle_xor(bits, lanes);
-  return bits;
-}
-
-/// Four words to an address that is a multiple of 16.
-OCTAVO_DEVICE void store_words(std::uint8_t* to, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
-  const std::uint32_t words[4] = {a, b, c, d};
-  std::memcpy(__builtin_assume_aligned(to, 16), words, 16);
-}
-
-/// Transposes 2 x 2 words of two lanes whose numbers differ in the bit `lanes`: the lower of the two gets (its x, the
-/// other's x), the upper (the other's y, its y).
-OCTAVO_DEVICE void transpose_between_lanes(std::uint32_t& x, std::uint32_t& y, int lanes, bool upper) {
-  const std::uint32_t got = ptx::shuffle_xor(upper ? x : y, lanes);
-  x = upper ? got : x;
-  y = upper ? y : got;
-}
-
 /// Transposes 4 x 4 bytes: rows a, b, c, d become columns.
 OCTAVO_DEVICE void transpose_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
                                    std::uint32_t (&column)[4]) {
@@ -77,18 +58,13 @@ OCTAVO_DEVICE void transpose_bytes(std::uint32_t a, std::uint32_t b, std::uint32
   column[3] = ptx::permute_bytes(ab_high, cd_high, 0x7632);
 }
 
-/// Writes a warp's tokens into a row image. Two lanes give each other halves, so that a lane has 16 channels of one of
-/// two neighbouring tokens: then every store of the warp fills 64 (d = 128) or 128 bytes in a row.
+/// Writes a warp's tokens into a row image.
 template <int D>
 OCTAVO_DEVICE void store_rows(const tile_share<D>& share, const payload_share<D>& payload, std::uint8_t* image) {
-  const bool upper = share.lane % 2 != 0;
   OCTAVO_UNROLL
   for (int i = 0; i < share.tokens; i += 2) {
     std::uint32_t x[2] = {payload[i][0], payload[i][1]}, y[2] = {payload[i + 1][0], payload[i + 1][1]};
-    transpose_between_lanes(x[0], y[0], 1, upper);
-    transpose_between_lanes(x[1], y[1], 1, upper);
-    const int token = share.token(i) + upper, channel = share.channel() / chunk_bytes * chunk_bytes;
-    store_words(image + row_image_at(token, channel), x[0], x[1], y[0], y[1]);
+    store_pair(x, y, share.token(i), share.channel(), share.lane, image);
   }
 }
 

@@ -3,19 +3,15 @@
 // tiles with S = Q K^T and dP = dO V^T, 64 rows a warpgroup; another warpgroup's first thread brings the tiles.
 #pragma once
 
-#include <octavo/backends/cuda/hopper/pipeline.hpp>
-#include <octavo/backends/cuda/hopper/row_terms.hpp>
+#include <octavo/backends/cuda/common/block_passes.hpp>
+#include <octavo/backends/cuda/common/ring.hpp>
 #include <octavo/backends/cuda/hopper/scores.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
 
-/// What a block of a row loop reads.
 template <class Recipe>
-struct row_loop_data {
-  backward_data<Recipe> backward;
-  image_operand q, k, v, dout;
-};
+using row_data = row_loop_data<Recipe, image_operand>;
 
 template <class Recipe, int D, bool with_k_columns, bool with_v_fold = false>
 struct row_loop {
@@ -42,7 +38,7 @@ struct row_loop {
     std::int64_t h, slot;
     token_tile tile;
   };
-  OCTAVO_DEVICE static block_place here(const row_loop_data<Recipe>& d) {
+  OCTAVO_DEVICE static block_place here(const row_data<Recipe>& d) {
     const std::int64_t slots = d.q.slots, slot = slots - 1 - ptx::block_index() % slots;
     return {ptx::block_index() / slots, slot, d.backward.forward.q_docs.tile_at(slot, tile_tokens)};
   }
@@ -51,7 +47,7 @@ struct row_loop {
   template <class Kernel>
   OCTAVO_DEVICE static void run(const Kernel& kernel) {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
-    const row_loop_data<Recipe>& d = kernel.data;
+    const row_data<Recipe>& d = kernel.data;
     const block_place block = here(d);
     if (block.tile.tokens == 0) return;
     if (ptx::thread_index() == 0) {
@@ -75,7 +71,7 @@ struct row_loop {
     }
   }
 
-  OCTAVO_DEVICE static void copy_tiles(const row_loop_data<Recipe>& d, shared& memory, std::int64_t q_tile,
+  OCTAVO_DEVICE static void copy_tiles(const row_data<Recipe>& d, shared& memory, std::int64_t q_tile,
                                        std::int64_t kv_tile, tile_run run) {
     memory.queries.arrive_expecting(sizeof memory.q + sizeof memory.dout);
     ptx::bulk_load(memory.q, d.q.images.rows + q_tile * sizeof memory.q, sizeof memory.q, memory.queries);
@@ -113,6 +109,10 @@ struct row_loop {
 
     lane_place place = lane_place::here();
     int first_row = 64 * (place.group - 1);  ///< of the group within the tile
+    ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
+    ptx::matrix gradients = ptx::matrix::at(memory.dout + first_row * chunk_bytes, tile_tokens);
+    ptx::matrix first_keys = ptx::matrix::at(memory.ring_of[0].k, tile_tokens);  ///< of the first stage
+    ptx::matrix first_values = ptx::matrix::at(memory.ring_of[0].v, tile_tokens);
     int rows = tile.tokens - first_row < 0 ? 0 : tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;
     visible_tiles mine = visible_tiles::of(ranges, tile.first + first_row, rows, rows == 64);
     row_keys keys[2] = {row_keys::of(ranges, tile.first + first_row + place.row),
@@ -135,13 +135,11 @@ struct row_loop {
     /// The scale of a stage's K or V; 1 for `token`, which multiplies by each key's own.
     OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
-    OCTAVO_DEVICE void start_scores(const stage& from, float (&s)[tile_tokens / 2]) const {
-      start_product<D>(s, ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.k, tile_tokens));
+    OCTAVO_DEVICE void start_scores(int stage, float (&s)[tile_tokens / 2]) const {
+      start_product<D>(s, queries, first_keys.behind(stage, sizeof(row_loop::stage)));
     }
-    OCTAVO_DEVICE void start_dp(const stage& from, float (&dp)[tile_tokens / 2]) const {
-      start_product<D>(dp, ptx::matrix::at(memory.dout + first_row * chunk_bytes, tile_tokens),
-                       ptx::matrix::at(from.v, tile_tokens));
+    OCTAVO_DEVICE void start_dp(int stage, float (&dp)[tile_tokens / 2]) const {
+      start_product<D>(dp, gradients, first_values.behind(stage, sizeof(row_loop::stage)));
     }
     /// `token`: the scales of the values that dP is made of. dp * factor is then dP.
     OCTAVO_DEVICE void finish_dp(const stage& from, float (&dp)[tile_tokens / 2]) const {

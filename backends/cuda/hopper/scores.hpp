@@ -3,13 +3,11 @@
 // it, so that they see the same scores to the last bit; dK and dV do the same operations on the transposed fragment.
 #pragma once
 
-#include <octavo/backends/cuda/hopper/tiles.hpp>
-#include <octavo/backends/simt/powers.hpp>
+#include <octavo/backends/cuda/common/scores.hpp>
+#include <octavo/backends/cuda/hopper/writer.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
-
-using simt::at_least_tiny, simt::is_large, simt::negative_power_of_two, simt::power_of_two_scale;
 
 /// Scores of rows of a large M become rounded products, with nothing left to multiply by.
 template <int R>

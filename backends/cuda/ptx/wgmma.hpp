@@ -15,19 +15,26 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::ptx {
 
-/// A K-major matrix in shared memory as the instruction finds it (PTX ISA, "matrix descriptor"; no swizzle).
+/// A K-major matrix in shared memory as the instruction finds it (PTX ISA, "matrix descriptor"; no swizzle). Everything
+/// but the address is known when a kernel is compiled, so that moving on is one addition.
 struct matrix {
-  std::uint64_t bits;
+  std::uint32_t low;   ///< the address and the chunks' distance, both in units of 16 bytes
+  std::uint32_t high;  ///< the distance of core matrices along the rows
+  std::uint32_t rows = 0;
+
+  static constexpr int unit = 16;  ///< bytes
 
   /// rows: of the whole image, which is its chunks' distance; `first` may point at any row that is a multiple of 8.
-  OCTAVO_DEVICE static matrix at(const void* first, int rows) {
-    const std::uint64_t address = shared_address(first) >> 4, along_k = rows, along_rows = 128 >> 4;
-    return {address | along_k << 16 | along_rows << 32};
+  OCTAVO_DEVICE static matrix at(const void* first, std::uint32_t rows) {
+    return {shared_address(first) / unit | rows << 16, 128 / unit, rows};
   }
   /// The same rows, `chunks` chunks of 16 bytes further along K.
-  OCTAVO_DEVICE matrix along_k(int chunks) const {
-    return {bits + static_cast<std::uint64_t>(chunks) * (bits >> 16 & 0x3fff)};
+  OCTAVO_DEVICE matrix along_k(std::uint32_t chunks) const { return {low + chunks * rows, high, rows}; }
+  /// The matrix that stands n times `bytes` bytes behind this one; bytes is a multiple of 16.
+  OCTAVO_DEVICE matrix behind(std::uint32_t n, std::uint32_t bytes) const {
+    return {low + n * (bytes / unit), high, rows};
   }
+  OCTAVO_DEVICE std::uint64_t bits() const { return std::uint64_t{high} << 32 | low; }
 };
 
 }  // namespace backends::ptx
@@ -68,7 +75,7 @@ OCTAVO_DEVICE void wgmma(float (&d)[32], matrix a, matrix b, bool accumulate) {
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(accumulate)));
+      : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(accumulate)));
 }
 OCTAVO_DEVICE void wgmma(float (&d)[32], const std::uint32_t (&a)[4], matrix b, bool accumulate) {
   asm volatile(
@@ -82,7 +89,7 @@ OCTAVO_DEVICE void wgmma(float (&d)[32], const std::uint32_t (&a)[4], matrix b, 
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(static_cast<int>(accumulate)));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(accumulate)));
 }
 OCTAVO_DEVICE void wgmma(float (&d)[36], const std::uint32_t (&a)[4], matrix b, bool accumulate) {
   asm volatile(
@@ -97,7 +104,7 @@ OCTAVO_DEVICE void wgmma(float (&d)[36], const std::uint32_t (&a)[4], matrix b, 
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
         "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(static_cast<int>(accumulate)));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(accumulate)));
 }
 OCTAVO_DEVICE void wgmma(float (&d)[64], matrix a, matrix b, bool accumulate) {
   asm volatile(
@@ -116,7 +123,7 @@ OCTAVO_DEVICE void wgmma(float (&d)[64], matrix a, matrix b, bool accumulate) {
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(accumulate)));
+      : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(accumulate)));
 }
 OCTAVO_DEVICE void wgmma(float (&d)[64], const std::uint32_t (&a)[4], matrix b, bool accumulate) {
   asm volatile(
@@ -135,7 +142,7 @@ OCTAVO_DEVICE void wgmma(float (&d)[64], const std::uint32_t (&a)[4], matrix b, 
         "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "r"(static_cast<int>(accumulate)));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(accumulate)));
 }
 
 }  // namespace backends::ptx

@@ -32,6 +32,13 @@ struct phase_state {
   vector_clock ended{};      ///< of the last phase
   int slot = 0;              ///< of its copies
   clock_value copies = 0;
+  std::map<clock_value, vector_clock> commits{};  ///< of tensor cores: under way, by their number
+
+  void gather(int of, clock_value time) {
+    const auto at = static_cast<std::size_t>(of);
+    if (gathering.own.size() <= at) gathering.own.resize(at + 1, 0);
+    gathering.own[at] = std::max(gathering.own[at], time);
+  }
 };
 
 struct block_state {
@@ -80,6 +87,10 @@ struct block_state {
     return at->second;
   }
 
+  /// The tensor cores have a slot for each thread that issues to them, beside those of barriers.
+  static constexpr std::uint32_t tensor_cores = 1u << 31;
+  phase_state& tensor_cores_of(int thread) { return phase(tensor_cores | static_cast<std::uint32_t>(thread)); }
+
   std::string name_of(std::uint64_t e) const { return name_of_slot(e, about, &phase_at); }
 
   /// Who made an access, also where the block has ended and its barriers are not known any more.
@@ -90,6 +101,9 @@ struct block_state {
     if (slot < b.threads) return name_of_thread(slot, b.warp_lanes) + block;
     if (slot < b.threads + group_slots) return "a product of warpgroup " + std::to_string(slot - b.threads) + block;
     const auto number = static_cast<std::size_t>(slot - b.threads - group_slots);
+    if (barriers != nullptr && number < barriers->size() && (*barriers)[number] >= tensor_cores)
+      return "an operation of the tensor cores, issued by thread " +
+             std::to_string((*barriers)[number] - tensor_cores) + block;
     return "a copy" + block +
            (barriers != nullptr && number < barriers->size()
                 ? " that the barrier at offset " + std::to_string((*barriers)[number]) + " counts"

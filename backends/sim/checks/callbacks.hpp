@@ -109,6 +109,15 @@ void product_reads(std::uint32_t offset, std::size_t bytes, const std::source_lo
   c->product_reads(offset, bytes, c->place_of(where));
 }
 void wait_products(int group, std::uint32_t count) { detail::working()->wait_products(group, count); }
+std::uint32_t issue_tensor_operation() { return detail::working()->issue_tensor_operation(); }
+void tensor_operation_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where) {
+  const detail::working c;
+  c->tensor_operation_reads(offset, bytes, c->place_of(where));
+}
+void commit_tensor_operations(std::uint32_t number) { detail::working()->commit_tensor_operations(number); }
+void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier) {
+  detail::working()->finish_tensor_operations(block, thread, number, barrier);
+}
 void check_aligned(const void* at, std::size_t alignment, const std::source_location& where) {
   const detail::working c;
   c->check_aligned(reinterpret_cast<std::uintptr_t>(at), alignment, c->place_of(where));

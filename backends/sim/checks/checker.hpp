@@ -178,10 +178,30 @@ class checker {
   }
   void finish_copy(std::int64_t block, std::uint32_t barrier, std::uint32_t copy) {
     phase_state& phase = blocks_.at(block)->phase(barrier);
-    std::vector<clock_value>& own = phase.gathering.own;
-    const auto slot = static_cast<std::size_t>(phase.slot);
-    if (own.size() <= slot) own.resize(slot + 1, 0);
-    own[slot] = std::max(own[slot], copy);
+    phase.gather(phase.slot, copy);
+  }
+
+  /// An operation of the tensor cores comes after what its issuer has done or seen.
+  std::uint32_t issue_tensor_operation() { return ++current_->tensor_cores_of(thread_).copies; }
+  void tensor_operation_reads(std::uint32_t offset, std::size_t bytes, std::uint64_t at) {
+    const phase_state& unit = current_->tensor_cores_of(thread_);
+    act_as(epoch::make(current_->about.index, unit.slot, unit.copies),
+           [&] { access_at(running.shared + offset, bytes, false, at); });
+  }
+  /// A commit: what it tells of later is what the operations came after, and themselves; of what the thread did since it
+  /// last came to a barrier, nothing.
+  void commit_tensor_operations(std::uint32_t number) {
+    vector_clock& before = current_->tensor_cores_of(thread_).commits[number];
+    before = current_->threads[static_cast<std::size_t>(thread_)].seen;
+    --before.own[static_cast<std::size_t>(thread_)];
+  }
+  void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier) {
+    block_state& b = *blocks_.at(block);
+    phase_state& unit = b.tensor_cores_of(thread);
+    phase_state& phase = b.phase(barrier);
+    phase.gathering.join(unit.commits[number]);
+    phase.gather(unit.slot, number);
+    unit.commits.erase(number);
   }
 
   /// A product comes after what all threads of the warpgroup have seen.

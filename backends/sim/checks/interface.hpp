@@ -86,6 +86,11 @@ void finish_copy(std::int64_t block, std::uint32_t barrier, std::uint32_t copy);
 void begin_product(int group, std::uint32_t number);  ///< all threads of the warpgroup have issued it
 void product_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where);
 void wait_products(int group, std::uint32_t count);  ///< the running thread has waited for so many
+std::uint32_t issue_tensor_operation();              ///< to tcgen05, by the running thread; its number there
+void tensor_operation_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where);
+void commit_tensor_operations(std::uint32_t number);  ///< the one just issued is a commit
+/// The commit of a thread is reached: who sees the barrier's phase comes after all that was issued before it.
+void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t number, std::uint32_t barrier);
 
 /// Reports a fault of the running thread where it is not aligned. For vector accesses: a compiler's own call does not
 /// say what alignment the device's instruction wants.

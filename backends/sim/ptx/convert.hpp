@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/sim/machine.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/backends/sim/ptx/device.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
@@ -88,6 +89,7 @@ inline void store_transposed(void* row, std::uint32_t a, std::uint32_t b, std::u
     sim::fault(where, "stores to offset " + std::to_string(offset) +
                           ", which a product that nothing has waited for may still read (" + sim::text_of(p->where) +
                           ")");
+  sim::check_overwrite(home, t, offset, 16, "stores to", where);
   if constexpr (sim::checks::on) sim::checks::plain_access(row, 16, sim::checks::access::write, where);
   sim::meet(sim::collective_kind::store, 0, 0, {.values = {a, b, c, d}, .row = static_cast<char*>(row)}, where);
   home.unfenced[offset / 16] = static_cast<std::uint16_t>(t.index + 1);

@@ -5,6 +5,7 @@
 
 #include <octavo/backends/sim/copies.hpp>
 #include <octavo/backends/sim/machine.hpp>
+#include <octavo/backends/sim/proxy.hpp>
 #include <octavo/backends/sim/ptx/device.hpp>
 #include <octavo/backends/sim/warpgroup.hpp>
 #include <octavo/config.hpp>
@@ -37,21 +38,15 @@ inline void fence_async() {
   ++t.home->fences;
 }
 
-inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arrived,
-                      const sim::site where = sim::site::current()) {
-  const sim::checks::unchecked here;
-  sim::maybe_yield();
+namespace detail {
+
+/// Begins a copy of `bytes` to shared memory; what it copies is the caller's to say.
+inline sim::bulk_copy& begin_copy(void* to, int bytes, const shared_barrier& arrived, const sim::site& where) {
   sim::machine& m = sim::the_machine();
   sim::thread& t = *m.current;
   sim::block& home = *t.home;
-  if (bytes <= 0 || bytes % 16 != 0)
-    sim::fault(where, "copies " + std::to_string(bytes) + " bytes: not a multiple of 16 above 0");
   const std::uint32_t offset = sim::offset_in(home, to, static_cast<std::size_t>(bytes), where, "a copy's destination");
   if (offset % 16 != 0) sim::fault(where, "copies to offset " + std::to_string(offset) + ": not 16-byte aligned");
-  if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) sim::fault(where, "copies from where is not 16-byte aligned");
-  const auto source = reinterpret_cast<std::uintptr_t>(from), shared = reinterpret_cast<std::uintptr_t>(home.shared);
-  if (source >= shared && source < shared + static_cast<std::size_t>(home.shared_bytes))
-    sim::fault(where, "copies from shared memory, which bulk_load does not");
   const std::uint32_t barrier = sim::barrier_offset(&arrived, where);
   sim::load_barrier(home, barrier, where);
   if (!home.phases[barrier].fenced)
@@ -70,11 +65,30 @@ inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arr
       sim::fault(where, "copies over " + sim::name_of_barrier(at));
   std::memset(home.shared + offset, 0xff, static_cast<std::size_t>(bytes));
   sim::publish(home, offset, bytes);
-  m.copies.push_back({&home, offset, static_cast<const char*>(from), bytes, barrier, t.index, where});
-  if constexpr (sim::checks::on)
-    m.copies.back().number = sim::checks::issue_copy(barrier, to, from, static_cast<std::size_t>(bytes), where);
+  const sim::access filling = sim::fill_pieces(home, t, offset, bytes, barrier, where);
+  m.copies.push_back({&home, offset, nullptr, bytes, barrier, t.index, where, filling.agent, filling.time});
   ++m.report.bulk_copies;
   m.report.bulk_bytes += bytes;
+  return m.copies.back();
+}
+
+}  // namespace detail
+
+inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arrived,
+                      const sim::site where = sim::site::current()) {
+  const sim::checks::unchecked here;
+  sim::maybe_yield();
+  const sim::block& home = *sim::this_thread().home;
+  if (bytes <= 0 || bytes % 16 != 0)
+    sim::fault(where, "copies " + std::to_string(bytes) + " bytes: not a multiple of 16 above 0");
+  if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) sim::fault(where, "copies from where is not 16-byte aligned");
+  const auto source = reinterpret_cast<std::uintptr_t>(from), shared = reinterpret_cast<std::uintptr_t>(home.shared);
+  if (source >= shared && source < shared + static_cast<std::size_t>(home.shared_bytes))
+    sim::fault(where, "copies from shared memory, which bulk_load does not");
+  sim::bulk_copy& copy = detail::begin_copy(to, bytes, arrived, where);
+  copy.from = static_cast<const char*>(from);
+  if constexpr (sim::checks::on)
+    copy.number = sim::checks::issue_copy(copy.barrier, to, from, static_cast<std::size_t>(bytes), where);
 }
 
 }  // namespace backends::ptx

@@ -37,13 +37,13 @@ template <int registers>
 inline void wgmma(float (&d)[registers], matrix a, matrix b, bool accumulate,
                   const sim::site where = sim::site::current()) {
   static_assert(detail::has_wgmma<registers>, "N is 32, 64, 72, 128 or 136");
-  sim::issue_product(d, registers * 2, nullptr, a.bits, b.bits, accumulate, where);
+  sim::issue_product(d, registers * 2, nullptr, a.bits(), b.bits(), accumulate, where);
 }
 template <int registers>
 inline void wgmma(float (&d)[registers], const std::uint32_t (&a)[4], matrix b, bool accumulate,
                   const sim::site where = sim::site::current()) {
   static_assert(detail::has_wgmma<registers>, "N is 32, 64, 72, 128 or 136");
-  sim::issue_product(d, registers * 2, a, 0, b.bits, accumulate, where);
+  sim::issue_product(d, registers * 2, a, 0, b.bits(), accumulate, where);
 }
 
 }  // namespace backends::ptx

@@ -72,7 +72,12 @@ TEST_CASE("sim: descriptors") {
   CHECK(has(fault_of(multiply([] { return ptx::matrix::at(ptx::shared_memory() + 3 * tile_bytes, 128); })),
             "chunk 1 at offset 8192 of 8256 bytes"));
   CHECK(has(fault_of(multiply([] { return ptx::matrix{0}; })), "multiplies A from outside of shared memory"));
-  CHECK(has(fault_of(multiply([] { return ptx::matrix{first_tile().bits | 1ull << 62}; })), "swizzle"));
+  CHECK(has(fault_of(multiply([] {
+              ptx::matrix m = first_tile();
+              m.high |= 1u << 30;
+              return m;
+            })),
+            "swizzle"));
   CHECK(has(fault_of(multiply([] { return first_tile().along_k(300); })), "field out of its range"));
   CHECK(has(fault_of(multiply([] { return ptx::matrix::at(ptx::shared_memory() + shared_bytes + 16, 64); })),
             "an address is outside of the block's"));
@@ -180,4 +185,41 @@ TEST_CASE("sim: shared memory that threads write for the tensor cores") {
             }),
             "no thread has come to a fence_async since"));
   CHECK(has(fault_of<32>([] { ptx::shared_memory()[shared_bytes + 5] = 1; }), "wrote behind the end"));
+}
+
+TEST_CASE("sim: a product's copies are waited for, and its stages not loaded again, whatever ends first") {
+  const auto pipeline = [](bool last_lane_waits, bool tells) {
+    return [=] {
+      ptx::shared_barrier &full = barrier_at(barriers), &empty = barrier_at(barriers + 8);
+      const int t = ptx::thread_index();
+      if (t == 0) {
+        full.init(1);
+        empty.init(1);
+        ptx::fence_barriers();
+      }
+      ptx::sync_block();
+      if (t >= 128) {
+        if (t != 128) return;
+        for (int round = 0; round < 2; ++round) {
+          if (round == 1 && tells) empty.wait(0);
+          if (round == 1 && !tells) full.wait(0);  // which says nothing of the product
+          full.arrive_expecting(2 * tile_bytes);
+          ptx::bulk_load(ptx::shared_memory(), tile().data(), 2 * tile_bytes, full);
+        }
+        full.wait(1);
+        return;
+      }
+      float d[32];
+      if (last_lane_waits || t < 127) full.wait(0);
+      ptx::wgmma_fence();
+      ptx::wgmma(d, first_tile(), second_tile(), false);
+      end_products();
+      if (t == 0) empty.arrive();
+    };
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    CHECK(fault_of<160>(pipeline(true, true), {.seed = seed}) == "");
+    CHECK(fault_of<160>(pipeline(false, true), {.seed = seed}) != "");
+    CHECK(fault_of<160>(pipeline(true, false), {.seed = seed}) != "");
+  }
 }

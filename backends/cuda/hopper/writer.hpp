@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which key tiles a warpgroup's rows see (simt/visible.hpp), and how its fragments leave for memory.
+// How the fragment of a warpgroup's 64 rows is written to a tensor.
 #pragma once
 
-#include <octavo/algorithm/pass_data.hpp>
+#include <octavo/backends/cuda/common/visible_tiles.hpp>
 #include <octavo/backends/cuda/hopper/fragments.hpp>
-#include <octavo/backends/simt/visible.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
-
-using simt::longest_document, simt::row_keys, simt::tile_run, simt::visible_tiles;
 
 /// Writes a fragment of 64 rows: x(i) is the value of element i. Executed once a block, from instructions that no loop has
 /// brought: what counts is how few they are.

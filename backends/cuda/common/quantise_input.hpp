@@ -2,14 +2,15 @@
 // How a thread of the quantise kernel reads its share of a tile, from tensors of any strides and alignment.
 #pragma once
 
-#include <octavo/backends/cuda/hopper/quantise_lanes.hpp>
+#include <octavo/backends/cuda/common/visible_tiles.hpp>
+#include <octavo/backends/cuda/ptx/convert.hpp>
 #include <octavo/numeric/bf16.hpp>
 #include <octavo/numeric/fp16.hpp>
 
 #include <type_traits>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 /// Which tile of which head. As every tile has a block, all numbers but that of the first token fit in an int.
 struct tile_place {
@@ -28,9 +29,8 @@ struct tile_rows {
   std::int64_t stride;
   bool wide;  ///< a thread's channels are aligned like 16 bytes, or like themselves if they are fewer
 
-  template <class Tensor, int D>
-  OCTAVO_DEVICE tile_rows(const Tensor& t, int size, const documents& docs, const tile_place& at,
-                          const tile_share<D>& share)
+  template <class Tensor, class Share>
+  OCTAVO_DEVICE tile_rows(const Tensor& t, int size, const documents& docs, const tile_place& at, const Share& share)
       : first(static_cast<Byte*>(t.data) +
               (element_offset(t, docs, at.document, at.first(), at.h) + share.channel()) * size),
         stride(t.stride_s * size) {
@@ -90,17 +90,17 @@ OCTAVO_DEVICE T pick(const T (&array)[N], int i) {
 
 /// A thread's numbers before they are scaled. kept: in registers; else they are read at every look, from the cache
 /// after the first. In the place of tokens that the tile lacks its last one is read.
-template <class T, bool shifted, bool kept, int D>
+template <class T, bool shifted, bool kept, class Share>
 class tile_numbers {
-  static constexpr int row_words = tile_share<D>::channels * sizeof(T) / 4;
+  static constexpr int row_words = Share::channels * sizeof(T) / 4;
   using unit = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
 
  public:
   /// How far loops over a thread's tokens are to be unrolled: what is in registers has no numbers.
-  static constexpr int unrolled = kept ? tile_share<D>::tokens : 1;
+  static constexpr int unrolled = kept ? Share::tokens : 1;
 
-  /// shift: of this head, subtracted from every token if `shifted`.
-  OCTAVO_DEVICE tile_numbers(const tile_share<D>& share, const tile_rows<const char>& rows, int tokens,
+  /// shift: of this head, subtracted from every token if `shifted`; null for zeros, which change no bit.
+  OCTAVO_DEVICE tile_numbers(const Share& share, const tile_rows<const char>& rows, int tokens,
                              [[maybe_unused]] const float* shift)
       : share_(share), rows_(rows), tokens_(tokens) {
     if constexpr (kept) {
@@ -111,11 +111,11 @@ class tile_numbers {
     }
     if constexpr (shifted) {
       OCTAVO_UNROLL
-      for (int c = 0; c < share.channels; ++c) shift_[c] = shift[share.channel() + c];
+      for (int c = 0; c < share.channels; ++c) shift_[c] = shift == nullptr ? 0.0f : shift[share.channel() + c];
     }
   }
   /// The numbers of the thread's i-th token.
-  OCTAVO_DEVICE void get(int i, float (&to)[tile_share<D>::channels]) {
+  OCTAVO_DEVICE void get(int i, float (&to)[Share::channels]) {
     std::uint32_t(&words)[row_words] = words_[kept ? i : 0];
     if constexpr (!kept) {
       if (rows_.wide)
@@ -126,7 +126,7 @@ class tile_numbers {
     decode_words(T{}, words, to);
     if constexpr (shifted) {
       OCTAVO_UNROLL
-      for (int c = 0; c < tile_share<D>::channels; ++c) to[c] -= shift_[c];
+      for (int c = 0; c < Share::channels; ++c) to[c] -= shift_[c];
     }
   }
   /// Between one look at all numbers and the next.
@@ -144,15 +144,15 @@ class tile_numbers {
   template <bool wide>
   OCTAVO_DEVICE void read_all() {
     OCTAVO_UNROLL
-    for (int i = 0; i < tile_share<D>::tokens; ++i) load_words<wide, unit>(row(i), words_[i]);
+    for (int i = 0; i < Share::tokens; ++i) load_words<wide, unit>(row(i), words_[i]);
   }
 
-  const tile_share<D>& share_;
+  const Share& share_;
   const tile_rows<const char> rows_;
   const int tokens_;
-  float shift_[shifted ? tile_share<D>::channels : 1];
-  std::uint32_t words_[kept ? tile_share<D>::tokens : 1][row_words];
+  float shift_[shifted ? Share::channels : 1];
+  std::uint32_t words_[kept ? Share::tokens : 1][row_words];
 };
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

@@ -3,23 +3,24 @@
 #pragma once
 
 #include <octavo/algorithm/delta_pass.hpp>
-#include <octavo/backends/cuda/hopper/fragments.hpp>
+#include <octavo/backends/cuda/common/scores.hpp>
+#include <octavo/backends/cuda/common/visible_tiles.hpp>
 #include <octavo/backends/simt/row_term_tile.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 using simt::row_term_tile;
 
 /// Makes them from the sums of the matched delta or from O, and what the generic sink gradient reads.
-/// Eight threads a row.
-template <class Recipe, class Delta, int D>
+/// Eight threads a row. Operand: image_operand of the schedules.
+template <class Recipe, class Delta, int D, class Operand>
 struct row_terms_kernel {
   static constexpr int threads = 256, shared_bytes = 0, blocks_per_sm = 2;
   static constexpr int lanes = 8, channels = D / lanes;
 
   backward_data<Recipe> data;
-  image_operand dout;  ///< consistent: dO as dP is made of it
+  Operand dout;  ///< consistent: dO as dP is made of it
   const_tensor dout_given, o, o_residual;
   const float* shift = nullptr;  ///< matched: c
   delta_outputs sums;            ///< matched
@@ -46,7 +47,7 @@ struct row_terms_kernel {
       if constexpr (Delta::reads_o) {
         // All lanes of a warp add up, also those of absent rows.
         const bool has_dot = exists && at.q.length != 0;
-        delta = sum_over_lanes(has_dot ? dot_with_o(at, h * slots + slot, tile.first + row, row, lane) : 0.0f);
+        delta = sum_over_lanes(has_dot ? dot_with_o(at, slot, tile.first + row, row, lane) : 0.0f);
         if (exists) sum = l[index];
       } else if (exists) {
         sum = sums.n[index];
@@ -77,7 +78,7 @@ struct row_terms_kernel {
   }
 
   /// This lane's part of dO . O: dO as given (stale) or as the products see it (consistent).
-  OCTAVO_DEVICE float dot_with_o(const head_of_document& at, std::int64_t tile, std::int64_t token, int row,
+  OCTAVO_DEVICE float dot_with_o(const head_of_document& at, std::int64_t slot, std::int64_t token, int row,
                                  int lane) const {
     const documents& docs = data.forward.q_docs;
     float x[channels], y[channels], r[channels];
@@ -86,9 +87,7 @@ struct row_terms_kernel {
     };
     read(o, y);
     if (Delta::reuses_forward_p || !dout_given) {
-      const float scale = dout.scale[tile * scales_per_tile<Recipe> + (folds_token_scales<Recipe> ? row : 0)];
-      const std::uint8_t* image = dout.images.rows + tile * tile_images::row_bytes(D);
-      for (int c = 0; c < channels; ++c) x[c] = e4m3::decode(image[row_image_at(row, lane * channels + c)]) * scale;
+      dout.template decode<Recipe, D>(dout.tile(at.h_q, slot), row, lane * channels, x);
     } else {
       read(dout_given, x);
     }
@@ -102,5 +101,5 @@ struct row_terms_kernel {
   }
 };
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

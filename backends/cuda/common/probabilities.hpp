@@ -3,15 +3,11 @@
 #pragma once
 
 #include <octavo/algorithm/delta.hpp>
-#include <octavo/backends/cuda/hopper/scores.hpp>
+#include <octavo/algorithm/pass_data.hpp>
+#include <octavo/backends/cuda/common/scores.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
-
-/// s * factor + shift: fused, or rounded first where the row's M is large, as the forward does it.
-OCTAVO_DEVICE float shifted_score(float s, float factor, float shift, bool large) {
-  return large ? ptx::multiply(s, factor) + shift : fmaf(s, factor, shift);
-}
+namespace backends::cuda_common {
 
 /// x[i] = 2^(x[i] * factor(i) - exponent(i)) for matched and stale, whose exponent holds the row's sum; the forward's
 /// rounded P times weight(i) for consistent. special: of row_term_tile, whether rows have a large M.
@@ -55,5 +51,5 @@ OCTAVO_DEVICE void probabilities(float (&x)[R], bool special, Factor factor, Exp
   }
 }
 
-}  // namespace backends::hopper
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

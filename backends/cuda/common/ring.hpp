@@ -5,7 +5,7 @@
 #include <octavo/backends/cuda/ptx/copy.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
-namespace backends::hopper {
+namespace backends::cuda_common {
 
 /// The barriers of a ring: per stage one that its bytes complete, and one at which its readers arrive.
 template <int stages>
@@ -36,5 +36,25 @@ struct ring_place {
   OCTAVO_DEVICE void wait_empty(ring<stages>& r) const { r.empty[stage].wait(parity ^ 1); }
 };
 
-}  // namespace backends::hopper
+/// Two warpgroups of readers that take turns at the tensor cores: while one starts its products and they run, the other
+/// does arithmetic. Left alone they end up in step, both waiting for products and then both for the arithmetic units.
+/// Both make the same number of turns.
+struct turns {
+  int group;  ///< the caller's warpgroup of the block, 1 or 2
+
+  OCTAVO_DEVICE void begin() const {
+    if (group == 2) pass();
+  }
+  OCTAVO_DEVICE void take() const { ptx::sync_named(first_barrier + group, both); }
+  OCTAVO_DEVICE void pass() const { ptx::arrive_named(first_barrier + 3 - group, both); }
+  /// After the last turn: what the other's last pass() has left behind.
+  OCTAVO_DEVICE void end() const {
+    if (group == 1) take();
+  }
+
+  static constexpr int first_barrier = 2;  ///< 3 and 4 are taken: 1 and 2 are the groups' own
+  static constexpr int both = 2 * ptx::group_threads;
+};
+
+}  // namespace backends::cuda_common
 OCTAVO_END_NAMESPACE

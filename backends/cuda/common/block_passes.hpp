@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of attention.hpp on schedules of blocks, host side: which problems they take, the workspace, the order of
+// the kernels. What they do not take runs on the generic loops. An architecture brings its kernels as a struct:
+//
+//     computes<Recipe>                         whether it has schedules for a recipe
+//     input<Recipe, D>                         one tensor's way to its images: work (a quantise kernel), carve, operand
+//     forward, dq, dkv<Recipe, Delta, D>, delta_sums<Recipe, D>      the kernels
+#pragma once
+
+#include <octavo/algorithm/passes.hpp>
+#include <octavo/backends/cuda/common/row_terms.hpp>
+#include <octavo/backends/simt/block_launcher.hpp>
+
+OCTAVO_BEGIN_NAMESPACE
+namespace backends::cuda_common {
+
+/// What a block of a row loop reads. Operand: a tensor's images and factors.
+template <class Recipe, class Operand>
+struct row_loop_data {
+  backward_data<Recipe> backward;
+  Operand q, k, v, dout;
+};
+
+/// Whether the schedules take a problem; the generic loops take the others.
+inline bool takes(const problem& p) {
+  const documents q = query_documents(p, {}), kv = key_documents(p, {});
+  const std::int64_t longest =
+      p.packed ? (p.total_q > p.total_kv ? p.total_q : p.total_kv) : (p.s_q > p.s_kv ? p.s_q : p.s_kv);
+  // A negative scale turns maxima into minima, and one beyond these bounds leaves scores no digits.
+  const bool ordinary_scale = p.scale() > 1e-10f && p.scale() < 1e6f;
+  constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
+  return p.d_qk == p.d_v && (p.d_qk == 64 || p.d_qk == 128) && ordinary_scale && longest < longest_document &&
+         p.h_q < most_blocks && q.slots(tile_tokens) < most_blocks / p.h_q &&
+         kv.slots(tile_tokens) < most_blocks / p.h_kv;
+}
+
+/// Calls f with the head dimension as a constant.
+template <class F>
+auto with_head_dim(const problem& p, F f) {
+  return p.d_qk == 64 ? f(std::integral_constant<int, 64>{}) : f(std::integral_constant<int, 128>{});
+}
+
+using simt::block_launcher;
+
+/// Which images and factors the loops of a pass want of a tensor.
+struct wanted_images {
+  bool rows = false, columns = false, fold = false;
+  int extra_rows = 0;
+};
+
+/// Q, K and V of a pass, and what centring needs.
+template <class B, class Recipe, class Input>
+struct image_qkv {
+  Input q, k, v;
+  float *key_mean = nullptr, *q_shift = nullptr;
+  const float* key_shift = nullptr;
+
+  template <class Inputs, class Saved>
+  void carve(detail::carver& memory, const problem& p, const Inputs& in, const Saved& save, const wanted_images& of_q,
+             const wanted_images& of_k, const wanted_images& of_v) {
+    const documents q_docs = query_documents(p, in.cu_seqlens_q), kv_docs = key_documents(p, in.cu_seqlens_kv);
+    q.work.at = {q_docs, p.h_q, p.d_qk};
+    k.work.at = {kv_docs, p.h_kv, p.d_qk};
+    v.work.at = {kv_docs, p.h_kv, p.d_v};
+    q.work.x = in.q, k.work.x = in.k, v.work.x = in.v;
+    if (p.payload_inputs) q.work.given = in.q_payload, k.work.given = in.k_payload, v.work.given = in.v_payload;
+    if (p.save_payloads) q.work.made = save.q_payload, k.work.made = save.k_payload, v.work.made = save.v_payload;
+    if (p.key_centring == key_centring::batch) key_mean = memory.take<float>(p.b * p.h_kv * p.d_qk);
+    if (p.key_centring != key_centring::off) q_shift = memory.take<float>(p.stat_rows() * p.h_q);
+    key_shift = p.key_centring == key_centring::given ? in.key_shift : key_mean;
+    k.work.shift = key_shift;
+    q.carve(memory, of_q);
+    k.carve(memory, of_k);
+    v.carve(memory, of_v);
+  }
+  template <class Inputs>
+  pass_data<Recipe> data(const problem& p, const Inputs& in) const {
+    return {p, p.scale(), q.work.at.docs, k.work.at.docs, q.work.given, k.work.given, v.work.given, in.sink, q_shift};
+  }
+  template <class Inputs>
+  void run(block_launcher<B>& on, const problem& p, const Inputs& in) const {
+    if (key_mean != nullptr) on.run_rows(key_mean_kernel<B>{in.k, k.work.at.docs, p.h_kv, p.d_qk, key_mean});
+    on.run(q.work);
+    on.run(k.work);
+    on.run(v.work);
+    if (q_shift != nullptr)
+      on.run_rows(q_shift_kernel<B, Recipe>{data(p, in), p.payload_inputs ? const_tensor{} : in.q, key_shift, q_shift});
+  }
+};
+
+template <class Config, class Schedules, int D>
+struct block_forward {
+  using B = typename Config::backend;
+  using R = typename recipe::forward_of<typename Config::recipe>::type;
+  // The forward knows two kinds of policy only: matched and consistent share one instantiation.
+  using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
+  using kernel = typename Schedules::template forward<R, Delta, D>;
+  image_qkv<B, R, typename Schedules::template input<R, D>> qkv;
+
+  void carve(detail::carver& memory, const problem& p, const forward_inputs& in, const forward_outputs& out) {
+    qkv.carve(memory, p, in, out, {.rows = true}, {.rows = true},
+              {.columns = true, .fold = true, .extra_rows = kernel::extra_rows});
+  }
+  status run(typename B::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out) const {
+    block_launcher<B> on(queue, p, nullptr);
+    qkv.run(on, p, in);
+    on.run(kernel{qkv.data(p, in), out, qkv.q.operand(), qkv.k.operand(), qkv.v.operand()});
+    return on.status();
+  }
+};
+
+template <class Config, class Schedules, int D>
+struct block_backward {
+  using B = typename Config::backend;
+  using R = typename Config::recipe;
+  using Delta = typename Config::delta;
+  using input = typename Schedules::template input<R, D>;
+  using operand = decltype(input{}.operand());
+  using sums_kernel = typename Schedules::template delta_sums<R, D>;
+  image_qkv<B, R, input> qkv;
+  input dout;
+  row_terms rows;
+  delta_outputs sums;
+  float* shift = nullptr;
+  row_term_tile* terms = nullptr;
+
+  /// main: the whole backward; else only the sums of the matched delta.
+  void carve(detail::carver& memory, const problem& p, const backward_inputs& in, const quantized& save_dout,
+             bool main) {
+    qkv.carve(memory, p, in, detail::saved_nothing{}, {.rows = true, .columns = main}, {.rows = true, .columns = main},
+              {.rows = true, .fold = main});
+    dout.work.at = {query_documents(p, in.cu_seqlens_q), p.h_q, p.d_v};
+    dout.work.x = in.dout;
+    if (p.payload_inputs && in.dout_payload) dout.work.given = in.dout_payload;
+    if (p.save_payloads) dout.work.made = save_dout;
+    dout.carve(memory, {.rows = true, .columns = main});
+    if (!main) return;
+    const std::int64_t statistics = p.stat_rows() * p.h_q;
+    for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift})
+      *x = memory.take<float>(statistics);
+    terms = memory.take<row_term_tile>(dout.work.blocks());
+  }
+  void quantise(block_launcher<B>& on, const problem& p, const backward_inputs& in) const {
+    qkv.run(on, p, in);
+    on.run(dout.work);
+  }
+  row_loop_data<R, operand> data(const problem& p, const backward_inputs& in) const {
+    return {{qkv.data(p, in), dout.work.given, in.m, rows},
+            qkv.q.operand(),
+            qkv.k.operand(),
+            qkv.v.operand(),
+            dout.operand()};
+  }
+
+  status run_delta(typename B::queue& queue, const problem& p, const backward_inputs& in,
+                   const delta_outputs& out) const {
+    block_launcher<B> on(queue, p, nullptr);
+    quantise(on, p, in);
+    on.run(sums_kernel{data(p, in), in.delta_shift, out, nullptr});
+    return on.status();
+  }
+  status run(typename B::queue& queue, const problem& p, const backward_inputs& in, const backward_outputs& out) const {
+    block_launcher<B> on(queue, p, nullptr);
+    quantise(on, p, in);
+    const row_loop_data<R, operand> d = data(p, in);
+    row_terms_kernel<R, Delta, D, operand> make_terms{
+        d.backward, d.dout, in.dout, in.o,  p.o_residual ? in.o_residual : const_tensor{},
+        shift,      sums,   in.l,    terms, out.delta};
+    if (p.delta_halves) {
+      make_terms.shift = in.delta_shift;
+      make_terms.sums = {const_cast<float*>(in.delta_n), const_cast<float*>(in.delta_sum)};
+    } else if constexpr (!Delta::reads_o) {
+      on.run(sums_kernel{d, in.delta_shift, sums, shift});
+    }
+    on.run(make_terms);
+    on.run(typename Schedules::template dkv<R, Delta, D>{d.backward, d.q, d.k, d.v, d.dout, terms, out.dk, out.dv});
+    on.run(typename Schedules::template dq<R, Delta, D>{d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr,
+                                                        out.row_sum, out.l1});
+    if (p.sink) on.run_rows(sink_gradient_kernel<B, R>{d.backward, out.dsink});
+    return on.status();
+  }
+};
+
+/// The passes of a backend that runs Schedules: B::launch_blocks(queue, kernel) is what they ask of it.
+template <class Schedules>
+struct block_passes : generic_passes {
+  template <class Config>
+  static std::size_t workspace_bytes(const problem& p, pass which) {
+    if constexpr (Schedules::template computes<typename Config::recipe>)
+      if (takes(p)) {
+        return with_head_dim(p, [&](auto d) {
+          detail::carver forward(nullptr), backward(nullptr), sums(nullptr);
+          block_forward<Config, Schedules, d>{}.carve(forward, p, {}, {});
+          block_backward<Config, Schedules, d>{}.carve(backward, p, {}, {}, true);
+          block_backward<Config, Schedules, d>{}.carve(sums, p, {}, {}, false);
+          const std::size_t larger = forward.used() > backward.used() ? forward.used() : backward.used();
+          return which == pass::forward    ? forward.used()
+                 : which == pass::backward ? backward.used()
+                 : which == pass::delta    ? sums.used()
+                 : which == pass::combine  ? 0
+                                           : larger;
+        });
+      }
+    return generic_passes::workspace_bytes<Config>(p, which);
+  }
+  template <class Config>
+  static status forward(typename Config::backend::queue& queue, const problem& p, const forward_inputs& in,
+                        const forward_outputs& out, const workspace& scratch) {
+    if constexpr (Schedules::template computes<typename Config::recipe>)
+      if (takes(p)) {
+        return with_head_dim(p, [&](auto d) {
+          detail::carver memory(scratch.data);
+          block_forward<Config, Schedules, d> pass;
+          pass.carve(memory, p, in, out);
+          return pass.run(queue, p, in, out);
+        });
+      }
+    return generic_passes::forward<Config>(queue, p, in, out, scratch);
+  }
+  template <class Config>
+  static status backward(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
+                         const backward_outputs& out, const workspace& scratch) {
+    if constexpr (Schedules::template computes<typename Config::recipe>)
+      if (takes(p)) {
+        return with_head_dim(p, [&](auto d) {
+          detail::carver memory(scratch.data);
+          block_backward<Config, Schedules, d> pass;
+          pass.carve(memory, p, in, out.dout_payload, true);
+          return pass.run(queue, p, in, out);
+        });
+      }
+    return generic_passes::backward<Config>(queue, p, in, out, scratch);
+  }
+  template <class Config>
+  static status delta_sums(typename Config::backend::queue& queue, const problem& p, const backward_inputs& in,
+                           const delta_outputs& out, const workspace& scratch) {
+    if constexpr (Schedules::template computes<typename Config::recipe>)
+      if (takes(p)) {
+        return with_head_dim(p, [&](auto d) {
+          detail::carver memory(scratch.data);
+          block_backward<Config, Schedules, d> pass;
+          pass.carve(memory, p, in, {}, false);
+          return pass.run_delta(queue, p, in, out);
+        });
+      }
+    return generic_passes::delta_sums<Config>(queue, p, in, out, scratch);
+  }
+};
+
+}  // namespace backends::cuda_common
+OCTAVO_END_NAMESPACE
