@@ -332,7 +332,7 @@ struct dkv_kernel {
       const bool of_values = place.group == 0;
       const tensor& to = of_values ? kernel.dv : kernel.dk;
       const float factor = of_values ? 1.0f : kernel.data.forward.scale;
-      const bool poisoned = of_values && memory.poisoned.any != 0;
+      const bool poisoned = of_values && memory.poisoned.any(place.row);
       OCTAVO_NO_UNROLL
       for (int first = 0; first < D; first += 32) {
         float x[32] = {};

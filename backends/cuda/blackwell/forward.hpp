@@ -348,7 +348,7 @@ struct forward_kernel {
         if (to.l != nullptr) to.l[row] = sum;
       }
       const float reciprocal = reciprocal_or_zero(sum);
-      const bool poisoned = memory.poisoned.any != 0;
+      const bool poisoned = memory.poisoned.any(in_block);
       OCTAVO_NO_UNROLL
       for (int first = 0; first < D; first += 32) {
         float o[32] = {};

@@ -74,13 +74,11 @@ OCTAVO_DEVICE float as_stored(dtype type, float x) {
 template <int rows, int D>
 struct poisoned_results {
   std::uint32_t bits[rows][D / 32];
-  std::uint32_t any;
 
   /// All threads of the block, before a barrier.
   OCTAVO_DEVICE void clear() {
     std::uint32_t* word = &bits[0][0];
     for (int i = ptx::thread_index(); i < rows * D / 32; i += block_threads) word[i] = 0;
-    if (ptx::thread_index() == 0) any = 0;
   }
   /// packed: the weights of `row` over tokens [first, first + 4 W) of a tile; columns: the tile's, in any memory.
   template <int W>
@@ -93,6 +91,13 @@ struct poisoned_results {
       if (marks != 0) note_tokens(row, packed[w], columns, token, marks);
     }
   }
+  /// Any result of a row. (Not of the block: others may note theirs while this row's thread looks.)
+  OCTAVO_DEVICE bool any(int row) const {
+    std::uint32_t all = 0;
+    OCTAVO_UNROLL
+    for (int c = 0; c < D / 32; ++c) all |= bits[row][c];
+    return all != 0;
+  }
   OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }
 
  private:
@@ -103,10 +108,8 @@ struct poisoned_results {
       if ((marks >> e & 1) == 0 || (weights >> 8 * e & 0x7f) == 0) continue;
       OCTAVO_NO_UNROLL
       for (int c = 0; c < D; ++c)
-        if (columns[row_image_at(token + e, c)] == nonfinite_in_columns) {
+        if (columns[row_image_at(token + e, c)] == nonfinite_in_columns)
           ptx::atomic_or(&bits[row][c / 32], 1u << c % 32);
-          ptx::atomic_or(&any, 1u);
-        }
     }
   }
 };
