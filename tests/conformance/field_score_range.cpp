@@ -138,7 +138,9 @@ TEST_CASE("field: zeros give zeros, not NaN") {
     CHECK(all_zero(judged(on, zeroed(&test_case::q, 0, 1000)).dk));
     // One tile, one block, one row of zeros among others.
     for (const auto& [first, last] : {std::pair{0, 128}, std::pair{32, 64}, std::pair{7, 8}}) {
-      const results rows = judged(on, zeroed(&test_case::dout, first, last));
+      // Zero tokens have scale 1, far above the others'. With `token` P takes both in, and what underflows depends on the
+      // run of queries that shares a scale, as with spread tokens.
+      const results rows = judged(on, zeroed(&test_case::dout, first, last), {}, input_family::token_spread);
       CHECK(all_zero(tokens(rows.dq, c.q_side(32), first, last)));
       for (const auto field : {&test_case::q, &test_case::k, &test_case::v}) judged(on, zeroed(field, first, last));
     }

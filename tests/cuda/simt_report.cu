@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of cuda-simt whose registers count, for the compiler's report. Nothing here runs.
-#include <octavo/backends/cuda/common/launch.hpp>
 #include <octavo/backends/cuda/simt/machine.hpp>
+#include <octavo/backends/gpu/launch.hpp>
 #include <octavo/backends/simt/delta_sums.hpp>
 #include <octavo/backends/simt/dkv.hpp>
 #include <octavo/backends/simt/dq.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 template <class Kernel>
 void* code() {
-  return reinterpret_cast<void*>(&cuda_common::run_blocks<Kernel>);
+  return reinterpret_cast<void*>(&gpu::run_blocks<Kernel>);
 }
 
 template <class Recipe, int D>

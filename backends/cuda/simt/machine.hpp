@@ -51,6 +51,10 @@ struct machine {
     const simt::schedule one_tile_of_32{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
     switch (which) {
       case simt::work::forward:
+        // The longer the step, the sooner M is final, and the less the forward keeps of P that its final M lets underflow.
+        if (d <= 64 && by_token) return {.row_tiles = 1, .step = 128, .stages = 2, .blocks_per_sm = 1};
+        if (d <= 64) return {.row_tiles = 2, .step = 128, .stages = 2, .blocks_per_sm = 2};
+        return d <= 128 ? two_tiles : one_tile_of_32;
       case simt::work::delta_sums:
         return d <= 128 ? two_tiles : one_tile_of_32;
       case simt::work::dq:

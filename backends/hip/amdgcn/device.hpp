@@ -80,8 +80,8 @@ OCTAVO_DEVICE std::uint32_t shared_address(void* p) {
 /// Four words to shared memory.
 OCTAVO_DEVICE void store_piece(std::uint32_t address, const std::uint32_t (&piece)[4]) {
   using words = std::uint32_t __attribute__((ext_vector_type(4)));
-  *(__attribute__((address_space(3))) words*)(std::uintptr_t{address}) =
-      words{piece[0], piece[1], piece[2], piece[3]};  // NOLINT
+  auto* to = (__attribute__((address_space(3))) words*)(std::uintptr_t{address});  // NOLINT: as above
+  *to = words{piece[0], piece[1], piece[2], piece[3]};
 }
 
 /// Shared or global memory; orders nothing else.

@@ -8,15 +8,15 @@
 // 32x32x64, AMD's article "Matrix Core Programming on AMD CDNA3 and CDNA4 architecture" (rocm.blogs.amd.com), figure 9
 // and its kernel; 16x16x128 is the same rule with four groups of lanes.
 //
-//     instruction          row of A (B)   k of byte e of a lane's operand            D: row (i) of A, row (j) of B
-//     16x16x32             lane % 16      lane / 16 * 8 + e                  e < 8   lane / 16 * 4 + r        lane % 16
-//     32x32x16             lane % 32      lane / 32 * 8 + e                  e < 8   r / 4 * 8 + lane / 32 * 4 + r % 4   lane % 32
-//     scale 16x16x128      lane % 16      e / 16 * 64 + lane / 16 * 16 + e % 16      as 16x16x32
-//     scale 32x32x64       lane % 32      e / 16 * 32 + lane / 32 * 16 + e % 16      as 32x32x16
+//     instruction       row of A (B)   k of byte e of a lane's operand          row i of D (of A)
+//     16x16x32          lane % 16      lane / 16 * 8 + e                        lane / 16 * 4 + r
+//     32x32x16          lane % 32      lane / 32 * 8 + e                        r / 4 * 8 + lane / 32 * 4 + r % 4
+//     scale 16x16x128   lane % 16      e / 16 * 64 + lane / 16 * 16 + e % 16    as 16x16x32
+//     scale 32x32x64    lane % 32      e / 16 * 32 + lane / 32 * 16 + e % 16    as 32x32x16
 //
-// where r is the number of the accumulator. The scaled ones multiply the sum of each 32 products along K by two powers of
-// two: byte 0 of a lane's scale is E8M0, for its row and for the block k / 32 = lane / rows, which are not the elements
-// that the lane holds.
+// where r is the number of the accumulator; its column j of D, which is B's row, is lane % rows. The scaled ones multiply
+// the sum of each 32 products along K by two powers of two: byte 0 of a lane's scale is E8M0, for its row and for the
+// block k / 32 = lane / rows, whose elements are not those that the lane holds.
 #pragma once
 
 #include <octavo/backends/hip/amdgcn/device.hpp>

@@ -57,7 +57,8 @@ std::uint8_t operand_byte(float x) {
 }
 
 /// For each position k of the contraction: L has numbers in element k alone, row r having 1 + r / 8, and R has
-/// 1 + c / 4 % 4 / 4 in element k of column c and 32 in the one after. Every sum names its row and its column, and no other k takes part.
+/// 1 + c / 4 % 4 / 4 in element k of column c and 32 in the one after. Every sum tells its row and its column, and no other
+/// k takes part.
 template <class M, class L, class R>
 void check_products(sim::accumulation how) {
   using A = typename M::template atom<L, R>;
