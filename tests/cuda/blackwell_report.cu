@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Blackwell kernels, for the compiler's report. Nothing here runs.
 #include <octavo/backends/cuda/blackwell/passes.hpp>
-#include <octavo/backends/cuda/common/launch.hpp>
+#include <octavo/backends/gpu/launch.hpp>
 
 using namespace octavo;
 using namespace octavo::backends;
@@ -10,7 +10,7 @@ namespace {
 
 template <class Kernel>
 void* code() {
-  return reinterpret_cast<void*>(&cuda_common::run_blocks<Kernel>);
+  return reinterpret_cast<void*>(&gpu::run_blocks<Kernel>);
 }
 
 using recipe::mx32;

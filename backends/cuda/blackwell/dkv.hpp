@@ -54,6 +54,7 @@ struct dkv_kernel {
     ptx::shared_barrier finished;               ///< every product has ended
     tensor_memory tensor;
     poisoned_results<tile_tokens, D> poisoned;
+    std::uint32_t noted;  ///< not 0 where it holds any
   };
   static constexpr int shared_bytes = sizeof(shared);
 
@@ -116,6 +117,7 @@ struct dkv_kernel {
       ptx::fence_barriers();
     }
     memory.poisoned.clear();
+    if (ptx::thread_index() == 0) memory.noted = 0;
     memory.tensor.take();
   }
 
@@ -200,8 +202,10 @@ struct dkv_kernel {
       copy_scales(q_scales, from.q_scales);
       copy_scales(v_scales, memory.v_scales);
       copy_scales(dout_scales, from.dout_scales);
-      multiply_rows<D, half_tokens>(tensor.column(scores_column(half)), memory.k, k_scales, from.q, q_scales, first);
-      multiply_rows<D, half_tokens>(tensor.column(dp_column(half)), memory.v, v_scales, from.dout, dout_scales, first);
+      multiply_rows<D, half_tokens>(tensor.column(scores_column(half)), operand_of(memory.k), k_scales, from.q,
+                                    q_scales, first);
+      multiply_rows<D, half_tokens>(tensor.column(dp_column(half)), operand_of(memory.v), v_scales, from.dout,
+                                    dout_scales, first);
       ptx::tcgen05_commit(memory.made[half]);
       ++made[half];
     }
@@ -322,7 +326,8 @@ struct dkv_kernel {
       std::uint32_t packed[half_tokens / 4];
       OCTAVO_UNROLL
       for (int b = 0; b < half_tokens / mx_block; ++b) quantise_block<E>(p, b * mx_block, packed, b * block_columns);
-      memory.poisoned.note(place.row, packed, from.dout_columns, first, from.nonfinite);
+      if (memory.poisoned.note(place.row, packed, from.dout_columns, first, from.nonfinite))
+        ptx::atomic_or(&memory.noted, 1u);
     }
 
     /// The first group writes dV, the second dK.
@@ -332,7 +337,7 @@ struct dkv_kernel {
       const bool of_values = place.group == 0;
       const tensor& to = of_values ? kernel.dv : kernel.dk;
       const float factor = of_values ? 1.0f : kernel.data.forward.scale;
-      const bool poisoned = of_values && memory.poisoned.any(place.row);
+      const bool poisoned = of_values && memory.noted != 0;
       OCTAVO_NO_UNROLL
       for (int first = 0; first < D; first += 32) {
         float x[32] = {};

@@ -199,8 +199,8 @@ struct forward_kernel {
       const ptx::tensor_address q_scales = spare.column(q_scales_column), k_scales = spare.column(k_scales_column);
       copy_scales(q_scales, memory.q_scales[g]);
       copy_scales(k_scales, memory.k_scales[stage]);
-      multiply_rows<D, tile_tokens>(tensor.column(scores_column(g)), memory.q[g], q_scales, memory.k[stage], k_scales,
-                                    0);
+      multiply_rows<D, tile_tokens>(tensor.column(scores_column(g)), operand_of(memory.q[g]), q_scales, memory.k[stage],
+                                    k_scales, 0);
       ptx::tcgen05_commit(memory.scores[g]);
       ++made[g];
     }
@@ -231,6 +231,7 @@ struct forward_kernel {
     ptx::tensor_address scores = place.lanes_of(memory.tensor.first.column(scores_column(place.group)));
     ptx::tensor_address output = place.lanes_of(memory.tensor.first.column(output_column(place.group)));
     float l = 0, m = 0, maximum = minus_infinity;  ///< l in units of 1 / p_scale
+    bool noted = false;                            ///< a NaN of V reached the row
 
     OCTAVO_DEVICE void run() {
       const visible_tiles mine = place.group == 0 ? all.of_group[0] : all.of_group[1];
@@ -274,7 +275,7 @@ struct forward_kernel {
       std::uint32_t weights[tile_tokens / 4];
       exponentials(s, factor, weights);
       if (strange) [[unlikely]]
-        memory.poisoned.note(in_block, weights, kernel.v.columns(all.kv_tile + t, D), 0, nonfinite);
+        noted |= memory.poisoned.note(in_block, weights, kernel.v.columns(all.kv_tile + t, D), 0, nonfinite);
       ptx::tcgen05_store(scores, weights);
       ptx::tcgen05_wait_stores();
       place.arrive(memory.weights[place.group]);
@@ -348,7 +349,6 @@ struct forward_kernel {
         if (to.l != nullptr) to.l[row] = sum;
       }
       const float reciprocal = reciprocal_or_zero(sum);
-      const bool poisoned = memory.poisoned.any(in_block);
       OCTAVO_NO_UNROLL
       for (int first = 0; first < D; first += 32) {
         float o[32] = {};
@@ -359,7 +359,7 @@ struct forward_kernel {
         OCTAVO_UNROLL
         for (int c = 0; c < 32; ++c) {
           o[c] *= reciprocal;
-          if (poisoned && memory.poisoned.holds(in_block, first + c)) o[c] = detail::float_nan();
+          if (noted && memory.poisoned.holds(in_block, first + c)) o[c] = detail::float_nan();
         }
         if (!exists) continue;
         write_row(to.o, first_element(to.o) + first, o);

@@ -22,18 +22,29 @@ inline constexpr int token_step_bytes = ptx::mma_depth * chunk_bytes;
 /// Columns that 32 elements of FP8 of a row take in tensor memory.
 inline constexpr int block_columns = mx_block / 4;
 
-/// N tokens from first_b on of a tile's rows against all rows of another: D = A B^T over D channels. The scales stand in
-/// tensor memory, 4 columns a tile.
-template <int D, int N>
-OCTAVO_DEVICE void multiply_rows(ptx::tensor_address to, const std::uint8_t* a, ptx::tensor_address a_scales,
-                                 const std::uint8_t* b, ptx::tensor_address b_scales, int first_b) {
+/// 32 channels further on in a left operand's rows, in shared or in tensor memory.
+OCTAVO_DEVICE ptx::shared_operand further(ptx::shared_operand rows, int steps) {
+  return rows.advanced(steps * channel_step_bytes);
+}
+OCTAVO_DEVICE ptx::tensor_address further(ptx::tensor_address rows, int steps) {
+  return rows.column(steps * block_columns);
+}
+/// A tile's rows in shared memory as an operand.
+OCTAVO_DEVICE ptx::shared_operand operand_of(const std::uint8_t* rows) {
+  return ptx::shared_operand::k_major(rows, tile_tokens);
+}
+
+/// N tokens from first_b on of a tile's rows against all rows of another: D = A B^T over D channels. A stands in shared or
+/// in tensor memory; the scales stand in tensor memory, 4 columns a tile.
+template <int D, int N, class Left>
+OCTAVO_DEVICE void multiply_rows(ptx::tensor_address to, Left a, ptx::tensor_address a_scales, const std::uint8_t* b,
+                                 ptx::tensor_address b_scales, int first_b) {
   constexpr ptx::mma_instruction how = ptx::mma_instruction::scaled<e4m3, e4m3>(N);
-  const ptx::shared_operand left = ptx::shared_operand::k_major(a, tile_tokens);
-  const ptx::shared_operand right = ptx::shared_operand::k_major(b + first_b * chunk_bytes, tile_tokens);
+  const ptx::shared_operand right = operand_of(b + first_b * chunk_bytes);
   OCTAVO_UNROLL
   for (int k = 0; k < D / ptx::mma_depth; ++k)
-    ptx::tcgen05_mma_scaled(to, left.advanced(k * channel_step_bytes), right.advanced(k * channel_step_bytes),
-                            how.scale_bytes(k, k), a_scales, b_scales.column(first_b / 32), k > 0);
+    ptx::tcgen05_mma_scaled(to, further(a, k), further(right, k), how.scale_bytes(k, k), a_scales,
+                            b_scales.column(first_b / 32), k > 0);
 }
 
 /// D (+)= A B over n tokens from first_b on of a tile's columns. A stands in tensor memory with its scales from byte 0 on.

@@ -8,6 +8,10 @@
 //     0-127    S, half by half            384-415   dS, 16 columns a half       424-431   scales of dS, by halves
 //     128-255  dP, half by half           416-419   scales of Q                 432-467   scales of K, V and K's columns,
 //     256-383  dQ                         420-423   scales of dO                          of three tiles in turn
+//                                                                             468-499   Q
+//
+// Q is a left operand for the whole walk, and so stands in tensor memory, which spares shared memory its reading once a
+// half. dO does so where there is room: in the delta pass (256-287), and at d 64 (484-499).
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/rows.hpp>
@@ -37,6 +41,7 @@ struct row_loop {
     std::uint8_t ds_scales[row_groups][scale_bytes];
     ring<stages> tiles;
     ptx::shared_barrier queries;
+    ptx::shared_barrier operands;           ///< Q (and dO) are in tensor memory
     ptx::shared_barrier made[row_groups];   ///< S and dP of a half
     ptx::shared_barrier taken[row_groups];  ///< they are in registers, and dS of them in tensor memory
     ptx::shared_barrier summed;             ///< every product has ended
@@ -96,6 +101,10 @@ struct row_loop {
   OCTAVO_HD static constexpr int ds_column(int half) { return 384 + half_tokens / 4 * half; }
   static constexpr int q_scales_column = 416, dout_scales_column = 420;
   OCTAVO_HD static constexpr int ds_scales_column(int half) { return 424 + ptx::scale_tile_columns * half; }
+  static constexpr int q_column = 468;
+  static constexpr bool has_dout_columns = !with_gradient || D <= 64;
+  static constexpr int dout_column = with_gradient ? q_column + D / 4 : dq_column;
+  static_assert(dout_column + D / 4 <= ptx::tensor_columns || !has_dout_columns);
   static constexpr int scale_slots = 3;
   OCTAVO_HD static constexpr int k_scales_column(int slot) { return 432 + 3 * ptx::scale_tile_columns * slot; }
   OCTAVO_HD static constexpr int v_scales_column(int slot) { return k_scales_column(slot) + ptx::scale_tile_columns; }
@@ -132,6 +141,7 @@ struct row_loop {
     /// or so large that dP may overflow. visit leaves dS in tensor memory, if the kernel makes it.
     template <class Visit>
     OCTAVO_DEVICE void visit_all(Visit visit) {
+      if (tiles.any.last > tiles.any.first) bring_operand();
       int parity = 0;
       OCTAVO_NO_UNROLL
       for (int t = tiles.any.first; t < tiles.any.last; ++t, parity ^= 1) {
@@ -145,6 +155,20 @@ struct row_loop {
         place.arrive(memory.taken[place.group]);
       }
     }
+    /// The first group brings Q from shared to tensor memory, the second dO.
+    OCTAVO_DEVICE void bring_operand() const {
+      if (place.group != 0 && !has_dout_columns) return;
+      const std::uint8_t* const rows = place.group == 0 ? memory.q : memory.dout;
+      std::uint32_t words[D / 4];
+      memory.queries.wait(0);
+      OCTAVO_UNROLL
+      for (int c = 0; c < D; c += chunk_bytes)
+        std::memcpy(words + c / 4, __builtin_assume_aligned(rows + row_image_at(place.row, c), chunk_bytes),
+                    chunk_bytes);
+      ptx::tcgen05_store(columns(place.group == 0 ? q_column : dout_column), words);
+      ptx::tcgen05_wait_stores();
+      place.arrive(memory.operands);
+    }
     OCTAVO_DEVICE int first_key(int t) const { return t * tile_tokens + place.group * half_tokens; }
     /// The sum of a value over the row's two halves. All threads of both groups.
     OCTAVO_DEVICE void publish(int index, float x) const { memory.parts[place.group][index][place.row] = x; }
@@ -157,6 +181,7 @@ struct row_loop {
     if (ptx::thread_index() == 0) {
       memory.tiles.init(1);
       memory.queries.init(1);
+      memory.operands.init(group_arrivals * (has_dout_columns ? 2 : 1));
       memory.summed.init(1);
       for (int half = 0; half < row_groups; ++half) {
         memory.made[half].init(1);
@@ -204,6 +229,13 @@ struct row_loop {
     memory.queries.wait(0);
     copy_scales(q_scales, memory.q_scales);
     copy_scales(dout_scales, memory.dout_scales);
+    wait_for(memory.operands, 0);
+    const auto dout = [&] {
+      if constexpr (has_dout_columns)
+        return tensor.column(dout_column);
+      else
+        return operand_of(memory.dout);
+    }();
     OCTAVO_NO_UNROLL
     for (int t = run.first; t < run.last; ++t) {
       const stage& from = memory.ring_of[place.stage];
@@ -217,9 +249,9 @@ struct row_loop {
         if (t > run.first)
           finish_half(memory, half, before.stage, slot_before, (t - run.first - 1) & 1, t - 1 > run.first);
         const int first = half * half_tokens;
-        multiply_rows<D, half_tokens>(tensor.column(scores_column(half)), memory.q, q_scales, from.k, k_scales, first);
-        multiply_rows<D, half_tokens>(tensor.column(dp_column(half)), memory.dout, dout_scales, from.v, v_scales,
-                                      first);
+        multiply_rows<D, half_tokens>(tensor.column(scores_column(half)), tensor.column(q_column), q_scales, from.k,
+                                      k_scales, first);
+        multiply_rows<D, half_tokens>(tensor.column(dp_column(half)), dout, dout_scales, from.v, v_scales, first);
         ptx::tcgen05_commit(memory.made[half]);
       }
       if constexpr (!with_gradient)

@@ -80,37 +80,37 @@ struct poisoned_results {
     std::uint32_t* word = &bits[0][0];
     for (int i = ptx::thread_index(); i < rows * D / 32; i += block_threads) word[i] = 0;
   }
-  /// packed: the weights of `row` over tokens [first, first + 4 W) of a tile; columns: the tile's, in any memory.
+  /// packed: the weights of `row` over tokens [first, first + 4 W) of a tile; columns: the tile's, in any memory. Whether
+  /// there was anything to note.
   template <int W>
-  OCTAVO_DEVICE void note(int row, const std::uint32_t (&packed)[W], const std::uint8_t* columns, int first,
+  OCTAVO_DEVICE bool note(int row, const std::uint32_t (&packed)[W], const std::uint8_t* columns, int first,
                           const std::uint32_t* nonfinite) {
+    bool noted = false;
     OCTAVO_UNROLL
     for (int w = 0; w < W; ++w) {
       const int token = first + 4 * w;
       const std::uint32_t marks = nonfinite[token / 32] >> token % 32 & 0xf;
-      if (marks != 0) note_tokens(row, packed[w], columns, token, marks);
+      if (marks != 0) noted |= note_tokens(row, packed[w], columns, token, marks);
     }
-  }
-  /// Any result of a row. (Not of the block: others may note theirs while this row's thread looks.)
-  OCTAVO_DEVICE bool any(int row) const {
-    std::uint32_t all = 0;
-    OCTAVO_UNROLL
-    for (int c = 0; c < D / 32; ++c) all |= bits[row][c];
-    return all != 0;
+    return noted;
   }
   OCTAVO_DEVICE bool holds(int row, int channel) const { return (bits[row][channel / 32] >> channel % 32 & 1) != 0; }
 
  private:
-  OCTAVO_DEVICE void note_tokens(int row, std::uint32_t weights, const std::uint8_t* columns, int token,
+  OCTAVO_DEVICE bool note_tokens(int row, std::uint32_t weights, const std::uint8_t* columns, int token,
                                  std::uint32_t marks) {
+    bool noted = false;
     OCTAVO_NO_UNROLL
     for (int e = 0; e < 4; ++e) {
       if ((marks >> e & 1) == 0 || (weights >> 8 * e & 0x7f) == 0) continue;
       OCTAVO_NO_UNROLL
       for (int c = 0; c < D; ++c)
-        if (columns[row_image_at(token + e, c)] == nonfinite_in_columns)
+        if (columns[row_image_at(token + e, c)] == nonfinite_in_columns) {
           ptx::atomic_or(&bits[row][c / 32], 1u << c % 32);
+          noted = true;
+        }
     }
+    return noted;
   }
 };
 

@@ -48,7 +48,7 @@ OCTAVO_DEVICE void unpack_pairs(std::uint32_t bytes, std::uint32_t& low, std::ui
 }
 OCTAVO_DEVICE void mma_f16(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -72,7 +72,7 @@ template <class L, class R>
 OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
                        std::uint32_t b1) {
 #define OCTAVO_MMA(types)                                                    \
-  asm("mma.sync.aligned.m16n8k32.row.col.f32." types                         \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." types                         \
       ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
       : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)                               \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
