@@ -48,7 +48,8 @@ OCTAVO_DEVICE void unpack_pairs(std::uint32_t bytes, std::uint32_t& low, std::ui
 }
 OCTAVO_DEVICE void mma_f16(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -71,11 +72,11 @@ OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::ui
 template <class L, class R>
 OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
                        std::uint32_t b1) {
-#define OCTAVO_MMA(types)                                                    \
+#define OCTAVO_MMA(types)                                                             \
   asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." types                         \
-      ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-      : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)                               \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+               ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+               : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)                               \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
   constexpr bool left_e5m2 = std::is_same_v<L, e5m2>, right_e5m2 = std::is_same_v<R, e5m2>;
   if constexpr (left_e5m2 && right_e5m2)
     OCTAVO_MMA("e5m2.e5m2");
