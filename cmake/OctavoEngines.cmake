@@ -14,6 +14,7 @@
 #       TYPE type                the backend class, octavo::backends::NAME
 #       HEADER path              what to include for it, as users do
 #       RECIPES recipe...        what it computes, by the names in octavo::recipe
+#       [WITHOUT_E5M2]           no engines for E5M2 gradients, which double the time that a backend takes to compile
 #       [LANGUAGE language]      of the generated sources, CXX unless given; a project must have enabled it
 #       [ARCHITECTURES arch...]  of generated sources in CUDA or HIP, as CMAKE_CUDA_ARCHITECTURES takes them; or one family,
 #                                as 100f, for whose members the code is (CMake 3.25 knows no families)
@@ -39,7 +40,7 @@ function(octavo_backend_target name reason)
 endfunction()
 
 function(octavo_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 backend "" "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 backend WITHOUT_E5M2 "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
   if(DEFINED backend_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "octavo_backend(${name}): unknown arguments: ${backend_UNPARSED_ARGUMENTS}")
   endif()
@@ -53,7 +54,7 @@ function(octavo_backend name)
   if(NOT backend_UNAVAILABLE AND NOT backend_LANGUAGE IN_LIST languages)
     set(backend_UNAVAILABLE "language ${backend_LANGUAGE} is not enabled")
   endif()
-  foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
+  foreach(field IN ITEMS TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
     set_property(GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field} "${backend_${field}}")
   endforeach()
   set_property(GLOBAL APPEND PROPERTY OCTAVO_BACKENDS_DESCRIBED ${name})
@@ -110,7 +111,7 @@ function(octavo_add_engines target)
   set(declarations "")
   set(entries "")
   foreach(name IN LISTS known)
-    foreach(field IN ITEMS TYPE HEADER RECIPES LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
+    foreach(field IN ITEMS TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
       get_property(${field} GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field})
     endforeach()
     if(NOT wanted STREQUAL "auto")
@@ -162,7 +163,7 @@ macro(octavo_generate_backend)
   set(lists "")
   foreach(recipe IN LISTS RECIPES)
     set(variants "${recipe}:octavo::recipe::${recipe}")
-    if(NOT recipe MATCHES "^(bf16|exact)$")
+    if(NOT recipe MATCHES "^(bf16|exact)$" AND NOT WITHOUT_E5M2)
       list(APPEND variants "${recipe}_e5m2:octavo::recipe::e5m2_gradients<octavo::recipe::${recipe}>")
     endif()
     foreach(variant IN LISTS variants)

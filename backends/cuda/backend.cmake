@@ -19,6 +19,7 @@ octavo_backend(cuda-simt
   TYPE octavo::backends::cuda_simt
   HEADER octavo/backends/cuda/simt/backend.hpp
   RECIPES token tile
+  WITHOUT_E5M2
   LANGUAGE CUDA
   ARCHITECTURES 90-real 89-virtual
   LINK octavo::cuda
@@ -28,6 +29,7 @@ octavo_backend(cuda-blackwell
   TYPE octavo::backends::cuda_blackwell
   HEADER octavo/backends/cuda/blackwell/backend.hpp
   RECIPES mx32
+  WITHOUT_E5M2
   LANGUAGE CUDA
   ARCHITECTURES 100f
   LINK octavo::cuda

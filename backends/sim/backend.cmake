@@ -4,6 +4,7 @@ octavo_backend(sim-cuda-hopper
   TYPE octavo::backends::sim_cuda_hopper
   HEADER octavo/backends/sim/hopper.hpp
   RECIPES token tile
+  WITHOUT_E5M2
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
@@ -11,6 +12,7 @@ octavo_backend(sim-cuda-simt
   TYPE octavo::backends::sim_cuda_simt
   HEADER octavo/backends/sim/cuda_simt.hpp
   RECIPES token tile
+  WITHOUT_E5M2
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
@@ -25,6 +27,7 @@ octavo_backend(sim-hip-cdna4
   TYPE octavo::backends::sim_hip_cdna4
   HEADER octavo/backends/sim/hip_cdna4.hpp
   RECIPES token tile
+  WITHOUT_E5M2
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")
@@ -32,6 +35,7 @@ octavo_backend(sim-cuda-blackwell
   TYPE octavo::backends::sim_cuda_blackwell
   HEADER octavo/backends/sim/blackwell.hpp
   RECIPES mx32
+  WITHOUT_E5M2
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry
   UNAVAILABLE "${octavo_sim_UNAVAILABLE}")

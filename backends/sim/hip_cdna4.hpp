@@ -9,10 +9,6 @@
 OCTAVO_BEGIN_CPU_NAMESPACE
 
 struct sim_hip_cdna4 : sim_lanes<cdna4::machine> {
-  /// E5M2 gradients differ from E4M3 ones in what sim-hip-cdna3 shows already.
-  template <class R>
-  static constexpr bool computes = sim_lanes<cdna4::machine>::computes<R> && !recipe::has_e5m2_gradients<R>;
-
   static constexpr const char* name() { return "sim-hip-cdna4"; }
   static text device() { return "a model of CDNA4's instructions (gfx950), on one thread"; }
 

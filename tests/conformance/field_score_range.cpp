@@ -80,7 +80,13 @@ TEST_CASE("field: a row maximum that rises across key tiles") {
         std::fill(ones.v.begin(), ones.v.end(), 1.0f);
         ones.backward = false;
         for_each_engine(p, {.recipes = {"token", "tile"}}, [&](const candidate& on) {
-          judged(on, c, {.o_in_f32 = true});  // in BF16 a flipped bit of O would move the consistent delta
+          // Where M rises, a forward in steps shorter than a tile keeps weights that the final M lets underflow, which
+          // the consistent backward then lacks: R8 knows the final M alone.
+          const bool short_steps = on.backend.name.starts_with("sim-hip") && on.engine.delta == "consistent";
+          if (short_steps)
+            as_accurate_as_r8(on, c, exact(c));
+          else
+            judged(on, c, {.o_in_f32 = true});  // in BF16 a flipped bit of O would move the consistent delta
           const floats o = on(ones, {.o_in_f32 = true}).o;
           // stale sums l before P is rounded, as other libraries do: one mantissa step of E4M3 at most
           const double allowed = on.engine.delta == "stale" ? 0x1p-4 : 1e-6;

@@ -121,7 +121,7 @@ inline std::span<const row> table() {
     {.name = "softcap and centring", .p = {.s_q = 3, .s_kv = 3, .softcap = 10, .key_centring = centring::batch}, .with = all},
 
     // Element types, results in them, and layouts.
-    {.name = "f32",              .p = {.h_q = 2, .s_q = 100, .s_kv = 140, .element = dtype::f32, .mask = {bottom_right}}, .inputs = key_bias_value_mode, .with = all},
+    {.name = "f32",              .p = {.h_q = 2, .s_q = 100, .s_kv = 141, .element = dtype::f32, .mask = {bottom_right}}, .inputs = key_bias_value_mode, .with = all},
     {.name = "f16",              .p = {.h_q = 2, .s_q = 100, .s_kv = 140, .element = dtype::f16, .mask = {bottom_right}}, .inputs = outliers, .with = all},
     {.name = "f16, results too", .p = {.h_q = 2, .s_q = 50, .s_kv = 60, .element = dtype::f16}, .how = in_t_f16},
     {.name = "bf16, results too",.p = {.h_q = 2, .s_q = 50, .s_kv = 60}, .inputs = key_bias_value_mode, .how = in_t_bf16},
@@ -131,7 +131,7 @@ inline std::span<const row> table() {
 
     // E5M2 for dO and dS.
     {.name = "E5M2",             .p = {.h_q = 2, .s_q = 100, .s_kv = 140, .mask = {bottom_right}}, .with = fp8, .e5m2_gradients = true},
-    {.name = "E5M2, key bias",   .p = {.h_q = 2, .h_kv = 2, .s_q = 70, .s_kv = 66, .d_qk = 32, .d_v = 96, .mask = {top_left}}, .inputs = key_bias_value_mode, .with = scaled, .e5m2_gradients = true},
+    {.name = "E5M2, key bias",   .p = {.h_q = 2, .h_kv = 2, .s_q = 71, .s_kv = 66, .d_qk = 32, .d_v = 96, .mask = {top_left}}, .inputs = key_bias_value_mode, .with = scaled, .e5m2_gradients = true},
 
     // What travels from the forward to the backward, and splits of a sequence.
     {.name = "residual",         .p = {.h_q = 2, .s_q = 100, .s_kv = 140, .mask = {bottom_right}, .o_residual = true}, .inputs = key_bias_value_mode, .with = all},
