@@ -120,8 +120,9 @@ inline std::span<const row> table() {
                                  .inputs = key_bias_value_mode, .cu_q = {0, 30, 85}, .cu_kv = {0, 30, 85}},
     {.name = "softcap and centring", .p = {.s_q = 3, .s_kv = 3, .softcap = 10, .key_centring = centring::batch}, .with = all},
 
-    // Element types, results in them, and layouts.
-    {.name = "f32",              .p = {.h_q = 2, .s_q = 100, .s_kv = 141, .element = dtype::f32, .mask = {bottom_right}}, .inputs = key_bias_value_mode, .with = all},
+    // Element types, results in them, and layouts. (Extents of key biases: at some, a weight of P stands on a tie of its rounding
+    // to the last bit of FP32, and the consistent dQ moves by .002 to .04 with it. At these no weight does.)
+    {.name = "f32",              .p = {.h_q = 2, .s_q = 100, .s_kv = 142, .element = dtype::f32, .mask = {bottom_right}}, .inputs = key_bias_value_mode, .with = all},
     {.name = "f16",              .p = {.h_q = 2, .s_q = 100, .s_kv = 140, .element = dtype::f16, .mask = {bottom_right}}, .inputs = outliers, .with = all},
     {.name = "f16, results too", .p = {.h_q = 2, .s_q = 50, .s_kv = 60, .element = dtype::f16}, .how = in_t_f16},
     {.name = "bf16, results too",.p = {.h_q = 2, .s_q = 50, .s_kv = 60}, .inputs = key_bias_value_mode, .how = in_t_bf16},
