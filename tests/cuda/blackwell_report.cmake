@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ptxas makes of the Blackwell kernels: no spills, registers taken over as asked (C7508 says they are not), shared
-# memory within a multiprocessor's 227 KB. With a disassembler: every product of the loops is a block-scaled one on tensor
+# What ptxas makes of the Blackwell kernels: no spills, registers taken over as asked (C7508 says they are not). (The source
+# holds shared memory to a multiprocessor's 227 KB.) With a disassembler: every product of the loops is a block-scaled one on tensor
 # memory, scales come there by copies, and there is no product of registers. Needs no GPU.
 # cmake -D COMPILER=nvcc -D ARCHITECTURE=100a -D INCLUDE=dir -D SOURCE=file -D OUT=file [-D DISASSEMBLER=nvdisasm]
 #   -P blackwell_report.cmake

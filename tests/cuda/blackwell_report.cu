@@ -10,6 +10,7 @@ namespace {
 
 template <class Kernel>
 void* code() {
+  static_assert(Kernel::shared_bytes <= 227 * 1024, "a block has at most 227 KB of shared memory");
   return reinterpret_cast<void*>(&gpu::run_blocks<Kernel>);
 }
 
