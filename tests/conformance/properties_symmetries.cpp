@@ -101,12 +101,22 @@ TEST_CASE("powers of two pass through to the last bit") {
   const test_case c = make_case(p, input_family::key_bias_value_mode, 34);
   for_each_engine(p, {.recipes = {"mx32", "token", "tile", "tensor", "bf16"}}, [&](const candidate& on) {
     const results x = on(c);
-    // The stale M is the true maximum, in `token` of scores with V's scale in them: it is rounded where V's scale puts it.
-    const bool exact_m = !(on.is("token") && on.engine.delta == "stale");
+    // `token` folds V's scale into M. Where P comes by M + log2 n or M is no whole number, as in the lane-level schedules,
+    // another M rounds it elsewhere in its last bit, and now and then a quantised dS with it.
+    const bool to_the_bit = !on.is("token") || (!on.backend.name.ends_with("-simt") &&
+                                                on.backend.name.find("hip") == std::string_view::npos);
+    const auto near = [](floats expected, float factor, const floats& got) {
+      multiply(expected, factor);
+      return relative_error(got, expected) < 2e-2;
+    };
     const auto check = [&](const test_case& scaled, float o, float dq, float dk, float dv) {
       const results y = on(scaled);
-      if (!exact_m) {
+      if (!to_the_bit) {
         CHECK(largest_difference(y.lse, x.lse) < 1e-5);
+        CHECK(near(x.o, o, y.o));
+        CHECK(near(x.dq, dq, y.dq));
+        CHECK(near(x.dk, dk, y.dk));
+        CHECK(near(x.dv, dv, y.dv));
         return;
       }
       CHECK(is_multiple(x.o, o, y.o));
