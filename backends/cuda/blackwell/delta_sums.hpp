@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/row_loop.hpp>
+#include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
@@ -61,7 +62,7 @@ struct delta_sums_kernel {
       const bool large = is_large(m);
       if (large) [[unlikely]] {
         OCTAVO_UNROLL
-        for (float& x : s) x = functions::exp2(shifted_score(x, factor, -m, true));
+        for (float& x : s) x = functions::exp2(simt::shifted_score<functions>(x, factor, -m, true));
       } else {
         OCTAVO_UNROLL
         for (float& x : s) x = functions::exp2(fmaf(x, factor, -m));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/rows.hpp>
-#include <octavo/backends/cuda/common/probabilities.hpp>
+#include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
@@ -25,7 +25,8 @@ OCTAVO_DEVICE void make_gradients(float (&s)[N], float (&dp)[N], const score_map
   const auto weight = [&](int i) { return terms.weight(i); };
   const auto no_fold = [](int) { return 0.0f; };
   if (map.softcap == 0 && !conditions.masked && !conditions.strange && !conditions.special) [[likely]] {
-    probabilities<Recipe, Delta>(s, false, [&](int) { return map.scale_log2; }, exponent, weight, no_fold);
+    simt::probabilities<functions, Recipe, Delta>(
+        s, false, [&](int) { return map.scale_log2; }, exponent, weight, no_fold);
     OCTAVO_UNROLL
     for (int i = 0; i < N; ++i) {
       dp[i] = s[i] * ((dp[i] - terms.shift(i)) - terms.delta(i));
@@ -42,7 +43,7 @@ OCTAVO_DEVICE void make_gradients(float (&s)[N], float (&dp)[N], const score_map
       if (map.softcap != 0) score[e] = map.capped(score[e] * map.scale_log2);
       p[e] = score[e];
     }
-    probabilities<Recipe, Delta>(
+    simt::probabilities<functions, Recipe, Delta>(
         p, conditions.special, [&](int) { return map.softcap != 0 ? 1.0f : map.scale_log2; },
         [&](int e) { return terms.exponent(first + e); }, [&](int e) { return terms.weight(first + e); }, no_fold);
     OCTAVO_UNROLL

@@ -7,6 +7,7 @@
 #include <octavo/backends/simt/powers.hpp>
 
 #include <cmath>
+#include <type_traits>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
@@ -15,14 +16,19 @@ namespace backends::cuda_common {
 struct functions {
   static OCTAVO_DEVICE float exp2(float x) { return ptx::exp2_approximate(x); }
   static OCTAVO_DEVICE float tanh(float x) { return tanhf(x); }
+  static OCTAVO_DEVICE float multiply(float a, float b) { return ptx::multiply(a, b); }
+  template <class E>
+  static OCTAVO_DEVICE std::uint32_t pack(float a, float b, float c, float d) {
+    return ptx::pack<E>(a, b, c, d);
+  }
+  template <class E>
+  static OCTAVO_DEVICE void unpack(std::uint32_t word, float (&x)[4]) {
+    static_assert(std::is_same_v<E, e4m3>, "only P is unpacked");
+    ptx::unpack_e4m3(word, x);
+  }
 };
 
 using simt::at_least_tiny, simt::is_large, simt::negative_power_of_two, simt::power_of_two_scale;
-
-/// s * factor + shift: fused, or rounded first where the row's M is large, as the forward does it.
-OCTAVO_DEVICE float shifted_score(float s, float factor, float shift, bool large) {
-  return large ? ptx::multiply(s, factor) + shift : fmaf(s, factor, shift);
-}
 
 /// Not 0 where a tile holds a NaN or an infinity.
 OCTAVO_HD inline std::uint32_t any_bit(const std::uint32_t* nonfinite) {

@@ -9,10 +9,10 @@
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
 #pragma once
 
-#include <octavo/backends/cuda/common/probabilities.hpp>
 #include <octavo/backends/cuda/common/ring.hpp>
 #include <octavo/backends/cuda/common/row_terms.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
+#include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
@@ -284,7 +284,7 @@ struct dkv_kernel {
       const bool capped = map.softcap != 0;
       const float of_tile = capped ? 1.0f : at_least_tiny(map.scale_log2 * q_scale * k_scale[0]);
       finish_scores(s, from, first, q_scale);
-      probabilities<Recipe, Delta>(
+      simt::probabilities<functions, Recipe, Delta>(
           s, any_bit(from.terms.special) != 0,
           [&](int i) {
             if constexpr (!folds) return of_tile;

@@ -8,8 +8,8 @@
 #pragma once
 
 #include <octavo/algorithm/backward.hpp>
-#include <octavo/backends/cuda/common/probabilities.hpp>
 #include <octavo/backends/cuda/hopper/row_loop.hpp>
+#include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::hopper {
@@ -110,7 +110,7 @@ struct dq_kernel {
     template <int N>
     OCTAVO_DEVICE void probabilities_of(float (&x)[N], int first, const float (&factor)[2],
                                         const loop_stage& from) const {
-      probabilities<Recipe, Delta>(
+      simt::probabilities<functions, Recipe, Delta>(
           x, false, [&](int i) { return factor[row_half(first + i)]; },
           [&](int i) { return exponent[row_half(first + i)]; }, [&](int i) { return weight[row_half(first + i)]; },
           [&](int i) { return fold(first + i, from); });
