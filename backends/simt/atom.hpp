@@ -22,7 +22,9 @@
 //     sum_row(lane, i)              row (of L) and column (row of R) of accumulator i
 //     sum_column(lane, i)
 //     mma(d, l, r)                  all lanes of a warp: float (&)[sums], const std::uint32_t (&)[words] twice
-//     mma(d, l, r, ls, rs)          block_scaled: also a word of scales of each operand (scale_of says whose)
+//     mma(d, l, r, ls, rs)          block_scaled: also an E8M0 of each operand, in the lowest byte of a word: of row
+//     scale_row(lane)               scale_row, for the scale_block-th 32 elements of the depth. scale_row is one of the
+//     scale_block(lane)             rows of which the lane has accumulators
 //
 // What follows from the layout is derived here and checked when compiled, whatever the vendor: which rows a lane's
 // accumulators are of, which lanes share a row, and the order of tokens under which accumulators, rounded in place, are
@@ -201,6 +203,31 @@ struct layout {
   OCTAVO_HD static constexpr int column_of_sum(int i) { return A::sum_column(0, i) - A::sum_column(0, 0); }
   OCTAVO_HD static constexpr int row_of_lane(int lane) { return A::sum_row(lane, 0); }
   OCTAVO_HD static constexpr int column_of_lane(int lane) { return A::sum_column(lane, 0); }
+
+  /// Whether a lane gives the scale of the slot-th of its rows, block `block` of the depth.
+  OCTAVO_HD static constexpr bool gives_scale(int lane, int slot, int block) {
+    return A::scale_row(lane) == row_of_lane(lane) + row_of_slot(slot) && A::scale_block(lane) == block;
+  }
+  /// Whether accumulators rounded in place can have a scale per 32 tokens: those of a block of 32 stay in one block, and
+  /// each row and block has a lane, one that holds the row, for its scale.
+  static constexpr bool scales_accumulators() {
+    constexpr int block = 32;
+    if constexpr (!A::block_scaled || depth % block != 0 || block % size != 0) {
+      return false;
+    } else {
+      for (int k = 0; k < depth; ++k)
+        if (token_of_slot(k) / block != k / block) return false;
+      bool given[size][depth / block] = {};
+      for (int lane = 0; lane < lanes; ++lane)
+        for (int slot = 0; slot < row_slots; ++slot)
+          for (int b = 0; b < depth / block; ++b)
+            if (gives_scale(lane, slot, b)) given[row_of_lane(lane) + row_of_slot(slot)][b] = true;
+      for (const auto& row : given)
+        for (const bool one : row)
+          if (!one) return false;
+      return true;
+    }
+  }
 };
 
 }  // namespace backends::simt

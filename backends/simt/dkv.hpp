@@ -3,7 +3,7 @@
 // by step, for every query head of their group:
 //
 //     S^T = K Q^T     dP^T = V dO^T     P^T = 2^(s - exponent)     dS^T = P^T ((dP - c) - (delta - c))
-//     dV += quant(P^T) dO               dK += quant(dS^T) Q        quantised per key and step of queries
+//     dV += quant(P^T) dO               dK += quant(dS^T) Q        quantised per key and step of queries (mx32: 32)
 //
 // The transposed scores have keys in rows, so that P^T and dS^T go from registers into the second products as they are,
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
@@ -30,19 +30,21 @@ struct dkv_kernel {
   static constexpr schedule plan = M::plan(work::dkv, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles, parts = plan.parts;
   static constexpr int part_channels = D / parts;  ///< of dK and dV in a block
-  static constexpr bool folds = folds_token_scales<Recipe>;
+  static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
   static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
-  static constexpr int factors = scales_by_token<Recipe> ? step : 4;  ///< floats of a step's scales
+  static constexpr int factors = step_factors<Recipe, step>, factor_bytes = step_factor_bytes<Recipe, step>;
+  static constexpr int operand_bytes = image_bytes<M, scaled>(step, D);
 
   using scores = sums_of<M, row_tiles, step>;
   using output = sums_of<M, row_tiles, part_channels>;
-  using weights = packed_rows<M, row_tiles, step>;
+  using weights = packed_rows<M, row_tiles, step, scaled>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
-    alignas(16) std::uint8_t q[step * D], q_columns[step * D], dout[step * D], dout_columns[step * D];
+    alignas(16) std::uint8_t q[operand_bytes], q_columns[operand_bytes], dout[operand_bytes],
+        dout_columns[operand_bytes];
     float exponent[step], shift[step], delta[step], weight[step];  ///< of row_term_tile
     std::uint32_t delta_nonfinite[4], special[4];
     float q_scale[factors], do_scale[factors];
@@ -56,8 +58,8 @@ struct dkv_kernel {
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
-  using copies = stage_copy<M, threads, step * D, step * D, step * D, step * D, step * 4, step * 4, step * 4, step * 4,
-                            32, factors * 4, factors * 4, 16>;
+  using copies = stage_copy<M, threads, operand_bytes, operand_bytes, operand_bytes, operand_bytes, step * 4, step * 4,
+                            step * 4, step * 4, 32, factor_bytes, factor_bytes, 16>;
 
   backward_data<Recipe> data;
   image_operand q, k, v, dout;
@@ -96,15 +98,14 @@ struct dkv_kernel {
       memory.poisoned.clear(threads);
       const key_ranges ranges = d.ranges(at);
       for (int key = M::thread_index(); key < tile_tokens; key += threads) {
-        const std::int64_t of = kv_tile * scales_per_tile<Recipe> + (folds ? key : 0);
         memory.queries[key] = queries_of(ranges, key);
-        memory.k_scale[key] = kernel.k.scale[of];
-        memory.v_scale[key] = kernel.v.scale[of] * dp_atom::unit;
-        memory.fold[key] = folds && Delta::reuses_forward_p ? kernel.v.fold[of] : 0.0f;
+        memory.k_scale[key] = kernel.k.template scale_of<Recipe>(kv_tile, key);
+        memory.v_scale[key] = kernel.v.template scale_of<Recipe>(kv_tile, key) * dp_atom::unit;
+        memory.fold[key] = folds && Delta::reuses_forward_p ? kernel.v.fold[kv_tile * tile_tokens + key] : 0.0f;
       }
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
-      const std::int64_t bytes = kv_tile * image_bytes(tile_tokens, D);
+      const std::int64_t bytes = kv_tile * image_bytes<M, scaled>(tile_tokens, D);
       keys_.fetch(memory.k, kernel.k.images.rows + bytes, place);
       values_.fetch(memory.v, kernel.v.images.rows + bytes, place);
 
@@ -203,7 +204,7 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, const step_place& from, int slot) const {
       stage& to = memory.ring[slot];
-      const step_of_tokens<Recipe, step> at_u(kernel.q.tile(from.h, first_q_slot), from.u);
+      const step_of_tokens<M, Recipe, step> at_u(kernel.q.tile(from.h, first_q_slot), from.u);
       const row_term_tile& terms = kernel.terms[at_u.tile];
       const int first = at_u.in_tile(from.u);
       copies::start(t, copy_pair{to.q, at_u.in_image(kernel.q.images.rows, D)},
@@ -225,18 +226,16 @@ struct dkv_kernel {
     }
     /// The value of element i's query.
     OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
-    /// The scale of a stage's Q or dO; 1 for `token`, which multiplies by each query's own.
-    OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
     OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
-      const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
+      const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
       float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-      multiply_rows<M, score_atom, scores, D>(x, keys_, from.q, place.lane);
+      multiply_rows<M, scaled, score_atom, scores, D>(x, keys_, from.q, place.lane);
       finish_scores(x, from, q_scale);
       const bool capped = softcap() != 0;
       if (!capped) [[likely]]
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-      multiply_rows<M, dp_atom, scores, D>(y, values_, from.dout, place.lane);
+      multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
       if (!capped) [[likely]] {
         make_ds<scores::elements>(x, y, 0, from, do_scale);
       } else {
@@ -261,14 +260,14 @@ struct dkv_kernel {
       }
       weights packed;
       float down[scores::rows];
-      pack_scaled<E>(x, packed, down);
+      pack_scaled<E>(x, packed, down, place.lane);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
-        const step_of_tokens<Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
+        const step_of_tokens<M, Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
         memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
                              kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
       add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
-      pack_scaled<G>(y, packed, down);
+      pack_scaled<G>(y, packed, down, place.lane);
       add_products<dk_atom>(dk, packed, from.q_columns, down, q_scale);
     }
 
@@ -331,21 +330,6 @@ struct dkv_kernel {
       }
     }
 
-    /// x rounded to T with a power of two per key; down undoes it.
-    template <class T>
-    OCTAVO_DEVICE static void pack_scaled(float (&x)[scores::elements], weights& packed, float (&down)[scores::rows]) {
-      float amax[scores::rows], up[scores::rows];
-      row_amax<scores>(x, amax);
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const power_of_two_scale scale = power_of_two_scale::of<T>(max_over_row<M>(amax[r]));
-        up[r] = scale.up, down[r] = scale.down;
-      }
-      OCTAVO_UNROLL
-      for (int i = 0; i < scores::elements; ++i) x[i] *= up[scores::row(i)];
-      packed.template pack<T>(x);
-    }
-
     template <class A>
     OCTAVO_DEVICE void add_products(float (&sum)[output::elements], const weights& packed, const std::uint8_t* columns,
                                     const float (&down)[scores::rows], float scale) const {
@@ -353,7 +337,7 @@ struct dkv_kernel {
       float factor[scores::rows];
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = down[r] * scale * A::unit;
-      multiply_columns<M, A, row_tiles, step, D, part_channels>(
+      multiply_columns<A, D, part_channels>(
           packed, columns, first_channel, place.lane, [&](const float(&part)[part_sums], int c) {
             OCTAVO_UNROLL
             for (int i = 0; i < part_sums; ++i) {

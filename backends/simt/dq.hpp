@@ -193,25 +193,19 @@ struct dq_kernel {
       }
     }
 
-    /// dS, rounded with a power of two per row, the key scales of `token` folded in before, times K.
+    /// dS, rounded with a power of two per row (mx32: and 32 keys), the key scales of `token` folded in before, times K.
     OCTAVO_DEVICE void add_products(float (&ds)[scores::elements], const loop_stage& from) {
-      float amax[scores::rows], up[scores::rows], down[scores::rows];
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) ds[i] *= from.k_scale[this->place.column + scores::column(i)];
       }
-      row_amax<scores>(ds, amax);
+      packed_rows<M, loop::row_tiles, loop::step, loop::scaled> packed;
+      float down[scores::rows];
+      pack_scaled<G>(ds, packed, down, this->place.lane);
       OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const power_of_two_scale scale = power_of_two_scale::of<G>(max_over_row<M>(amax[r]));
-        up[r] = scale.up, down[r] = scale.down * this->tile_scale(from.k_scale) * atom::unit;
-      }
-      OCTAVO_UNROLL
-      for (int i = 0; i < scores::elements; ++i) ds[i] *= up[scores::row(i)];
-      packed_rows<M, loop::row_tiles, loop::step> packed;
-      packed.template pack<G>(ds);
+      for (float& factor : down) factor = factor * tile_scale<Recipe>(from.k_scale) * atom::unit;
       constexpr int part_sums = loop::row_tiles * atom::sums;
-      multiply_columns<M, atom, loop::row_tiles, loop::step, D, D>(
+      multiply_columns<atom, D, D>(
           packed, from.k_columns, 0, this->place.lane, [&](const float(&part)[part_sums], int c) {
             OCTAVO_UNROLL
             for (int i = 0; i < part_sums; ++i) {

@@ -28,21 +28,22 @@ struct forward_kernel {
   using atom = typename M::template atom<E, E>;
   static constexpr schedule plan = M::plan(work::forward, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles;
-  static constexpr bool folds = folds_token_scales<Recipe>;
+  static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
   /// Whether l comes from ones beside V.
   static constexpr bool sums_by_product = !folds && Delta::integer_maximum;
   static constexpr int threads = tile_tokens / (row_tiles * atom::size) * M::lanes;
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
-  static constexpr int factors = scales_by_token<Recipe> ? step : 4;  ///< floats of a step's scales
+  static constexpr int factors = step_factors<Recipe, step>, factor_bytes = step_factor_bytes<Recipe, step>;
+  static constexpr int operand_bytes = image_bytes<M, scaled>(step, D);
 
   using scores = sums_of<M, row_tiles, step>;
   using output = sums_of<M, row_tiles, D>;
-  using weights = packed_rows<M, row_tiles, step>;
+  using weights = packed_rows<M, row_tiles, step, scaled>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
-    alignas(16) std::uint8_t k[step * D], v[step * D];
+    alignas(16) std::uint8_t k[operand_bytes], v[operand_bytes];
     float k_scale[factors], v_factor[factors];  ///< of V: token its fold, tile its scale
     std::uint32_t nonfinite[4];
   };
@@ -53,7 +54,7 @@ struct forward_kernel {
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
-  using copies = stage_copy<M, threads, step * D, step * D, factors * 4, factors * 4, 16>;
+  using copies = stage_copy<M, threads, operand_bytes, operand_bytes, factor_bytes, factor_bytes, 16>;
 
   pass_data<Recipe> data;
   forward_outputs out;
@@ -103,13 +104,12 @@ struct forward_kernel {
       for (int row = M::thread_index(); row < tile_tokens; row += threads)
         memory.keys[row] = row_keys::of(ranges, tile.first + row);
       float q_scale[scores::rows];
-      const float* q_scales = kernel.q.scale + q_tile * scales_per_tile<Recipe>;
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        q_scale[r] = q_scales[folds ? place.row(r) : 0] * scale_log2 * atom::unit;
+        q_scale[r] = kernel.q.template scale_of<Recipe>(q_tile, place.row(r)) * scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
-      queries.fetch(memory.q, kernel.q.images.rows + q_tile * image_bytes(tile_tokens, D), place);
+      queries.fetch(memory.q, kernel.q.images.rows + q_tile * image_bytes<M, scaled>(tile_tokens, D), place);
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;
@@ -135,7 +135,7 @@ struct forward_kernel {
    private:
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       stage& to = memory.ring[slot];
-      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      const step_of_tokens<M, Recipe, step> at_u(kv_tile, u);
       copies::start(t, copy_pair{to.k, at_u.in_image(kernel.k.images.rows, D)},
                     copy_pair{to.v, at_u.in_image(kernel.v.images.columns, D)},
                     copy_pair{to.k_scale, at_u.in_factors(kernel.k.scale)},
@@ -146,8 +146,8 @@ struct forward_kernel {
     /// One step of keys.
     OCTAVO_DEVICE void visit(int u, const stage& from, bool whole, const float (&q_scale)[scores::rows]) {
       float s[scores::elements], factor[scores::rows];
-      multiply_rows<M, atom, scores, D>(s, queries, from.k, place.lane);
-      const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
+      multiply_rows<M, scaled, atom, scores, D>(s, queries, from.k, place.lane);
+      const float k_scale = tile_scale<Recipe>(from.k_scale), v_scale = tile_scale<Recipe>(from.v_factor);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(q_scale[r] * k_scale);
       finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, soft_scale::of(kernel.data));
@@ -162,14 +162,15 @@ struct forward_kernel {
         note(p, u, from);
       if constexpr (sums_by_product) {
         const std::uint32_t one = M::template pack<E>(1, 1, 1, 1);
-        std::uint32_t right[atom::words];
+        lane_operand<M, scaled> right;
         OCTAVO_UNROLL
-        for (std::uint32_t& word : right) word = one;
+        for (std::uint32_t& word : right.words) word = one;
+        right.set_scale(scale_of_one);
         OCTAVO_UNROLL
         for (int t = 0; t < row_tiles; ++t) {
           OCTAVO_UNROLL
           for (int j = 0; j < weights::depths; ++j)
-            atom::mma(part_of<atom::sums>(ones, t * atom::sums), p.words[t][j], right);
+            multiply<atom>(part_of<atom::sums>(ones, t * atom::sums), p.of[t][j], right);
         }
       }
       add_products(p, from, v_scale);
@@ -178,18 +179,17 @@ struct forward_kernel {
     OCTAVO_DEVICE void add_products(const weights& p, const stage& from, float v_scale) {
       if constexpr (atom::long_sums)
         if (takes_unit(v_scale)) [[likely]] {
-          add_columns<M, atom, row_tiles, step, output>(o, p, from.v, place.lane);
+          add_columns<atom, output>(o, p, from.v, place.lane);
           return;
         }
       constexpr int part_sums = row_tiles * atom::sums;
-      multiply_columns<M, atom, row_tiles, step, D, D>(
-          p, from.v, 0, place.lane, [&](const float(&part)[part_sums], int c) {
-            OCTAVO_UNROLL
-            for (int i = 0; i < part_sums; ++i) {
-              const int to = (i / atom::sums * output::atoms + c) * atom::sums + i % atom::sums;
-              o[to] = fmaf(part[i], v_scale, o[to]);
-            }
-          });
+      multiply_columns<atom, D, D>(p, from.v, 0, place.lane, [&](const float(&part)[part_sums], int c) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < part_sums; ++i) {
+          const int to = (i / atom::sums * output::atoms + c) * atom::sums + i % atom::sums;
+          o[to] = fmaf(part[i], v_scale, o[to]);
+        }
+      });
     }
     /// Brings o to units of V's scale, by a power of two. Where the two are so far apart that o might overflow or vanish, it
     /// goes back to units of 1, and the products are multiplied.
@@ -205,7 +205,7 @@ struct forward_kernel {
       return near;
     }
     OCTAVO_DEVICE void note(const weights& p, int u, const stage& from) const {
-      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      const step_of_tokens<M, Recipe, step> at_u(kv_tile, u);
       memory.poisoned.note(p, place, at_u.in_tile(u), from.nonfinite,
                            kernel.v.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
     }
@@ -294,7 +294,7 @@ struct forward_kernel {
       float sum[scores::rows] = {};
       weights::each_word([&](int t, int j, int w) {
         float rounded[4];
-        if constexpr (Delta::integer_maximum) M::template unpack<E>(p.words[t][j][w], rounded);
+        if constexpr (Delta::integer_maximum) M::template unpack<E>(p.of[t][j].words[w], rounded);
         OCTAVO_UNROLL
         for (int byte = 0; byte < 4; ++byte) {
           const int i = weights::element(t, j, w, byte), r = scores::row(i);

@@ -131,6 +131,8 @@ struct require_machine {
   static_assert(HasAtoms<M>, "Machine: atom<L, R> for e4m3 and e5m2 is missing or no Atom");
   using atom_layout = layout<typename M::template atom<e4m3, e4m3>, M::lanes>;
   static_assert(atom_layout::row_slots > 0, "Machine: the atom's layout is not sound");
+  static_assert(!M::template computes<recipe::mx32> || atom_layout::scales_accumulators(),
+                "Machine: to compute mx32 an atom has to take scales of blocks in which accumulators stay together");
   static constexpr bool value = Machine<M>;
 };
 

@@ -4,7 +4,7 @@
 // reached is noted in shared memory, out of the loops' registers, and written at the end.
 #pragma once
 
-#include <octavo/backends/simt/fragments.hpp>
+#include <octavo/backends/simt/packed_rows.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::simt {
@@ -23,17 +23,17 @@ struct poisoned_results {
   }
   /// weights: of the lane's rows, packed, over tokens [first, first + N) of a tile; nonfinite and channels: the tile's, as
   /// in tile_images.
-  template <int row_tiles, int N>
-  OCTAVO_DEVICE void note(const packed_rows<M, row_tiles, N>& weights, const lane_place<M, row_tiles>& place, int first,
-                          const std::uint32_t* nonfinite, const std::uint32_t* channels) {
+  template <int row_tiles, int N, bool scaled>
+  OCTAVO_DEVICE void note(const packed_rows<M, row_tiles, N, scaled>& weights, const lane_place<M, row_tiles>& place,
+                          int first, const std::uint32_t* nonfinite, const std::uint32_t* channels) {
     using shape = sums_of<M, row_tiles, N>;
-    using packed = packed_rows<M, row_tiles, N>;
+    using packed = packed_rows<M, row_tiles, N, scaled>;
     packed::each_word([&](int m, int k, int w) {
       OCTAVO_UNROLL
       for (int byte = 0; byte < 4; ++byte) {
         const int element = packed::element(m, k, w, byte), token = first + place.column + shape::column(element);
         if ((nonfinite[token / 32] >> token % 32 & 1) == 0) continue;
-        if (!M::is_weight(weights.words[m][k][w] >> 8 * byte & 0xff)) continue;
+        if (!M::is_weight(weights.of[m][k].words[w] >> 8 * byte & 0xff)) continue;
         M::atomic_or(&any[0], 1);
         note_token(place.row(shape::row(element)), channels + token * (D / 32));
       }

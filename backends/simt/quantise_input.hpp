@@ -20,6 +20,16 @@ struct tile_place {
   std::int64_t first;  ///< token of the document
   int tokens;
   std::int64_t index;  ///< among the tiles of all heads, as images and factors have them
+
+  /// Of a block. Heads of the same tokens lie side by side in memory: they come one after another.
+  template <class M, class Layout>
+  OCTAVO_DEVICE static tile_place of_block(const Layout& at) {
+    const auto block = static_cast<std::uint32_t>(M::block_index()), heads = static_cast<std::uint32_t>(at.heads);
+    const std::int64_t slot = block / heads, h = block % heads;
+    const token_tile tile = at.docs.tile_at(slot, tile_tokens);
+    return {tile.document, h, tile.first, at.docs.is_tail(tile.document) ? 0 : tile.tokens,
+            h * at.docs.slots(tile_tokens) + slot};
+  }
 };
 
 /// A thread's share of a tile: eight channels of every rows_at_once-th token.
@@ -37,9 +47,13 @@ struct tile_share {
   OCTAVO_DEVICE int channel() const { return channels * in_row; }
   OCTAVO_DEVICE int token(int i) const { return first_token + i * rows_at_once; }
   OCTAVO_DEVICE bool leads_row() const { return in_row == 0; }
-  OCTAVO_DEVICE float max_over_row(float x) const {
+  OCTAVO_DEVICE float max_over_row(float x) const { return max_over_threads<1, row_threads>(x); }
+  /// The largest x of the threads whose numbers differ in the bits from `first` to below `end`: of in_row below row_threads,
+  /// of first_token from there on.
+  template <int first, int end>
+  OCTAVO_DEVICE static float max_over_threads(float x) {
     OCTAVO_UNROLL
-    for (int bit = 1; bit < row_threads; bit *= 2) x = fmaxf(x, M::shuffle_xor(x, bit));
+    for (int bit = first; bit < end; bit *= 2) x = fmaxf(x, M::shuffle_xor(x, bit));
     return x;
   }
 };
@@ -98,6 +112,53 @@ template <class M>
 OCTAVO_DEVICE void decode_words(float, const std::uint32_t (&words)[8], float (&x)[8]) {
   OCTAVO_UNROLL
   for (int i = 0; i < 8; ++i) x[i] = detail::bit_cast<float>(words[i]);
+}
+
+/// A thread's numbers of a tile of a tensor of T, as they stand in memory. Zeros where there are none.
+template <class M, class T, int D>
+struct tile_numbers {
+  using share_type = tile_share<M, D>;
+  std::uint32_t words[share_type::tokens][share_type::channels * sizeof(T) / 4];
+  float shift[share_type::channels] = {};
+  std::uint32_t present = 0;  ///< bit i: the thread's i-th token exists
+
+  /// shift_of_all: [documents, heads, d], subtracted from every token, or null.
+  template <class Layout>
+  OCTAVO_DEVICE tile_numbers(const const_tensor& x, const float* shift_of_all, const Layout& at, const tile_place& here,
+                             const share_type& share) {
+    using unit = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
+    const tile_rows rows(x, sizeof(T), at, here, share);
+    const bool in_d = share.channel() < at.d;
+    if (shift_of_all != nullptr && in_d) {
+      const float* from = shift_of_all + (here.document * at.heads + here.h) * at.d + share.channel();
+      OCTAVO_UNROLL
+      for (int c = 0; c < share.channels; ++c) shift[c] = from[c];
+    }
+    OCTAVO_UNROLL
+    for (int i = 0; i < share.tokens; ++i) {
+      OCTAVO_UNROLL
+      for (std::uint32_t& word : words[i]) word = 0;
+      if (share.token(i) >= here.tokens) continue;
+      present |= 1u << i;
+      if (in_d) load_words<unit>(rows[share.token(i)], rows.wide, words[i]);
+    }
+  }
+  /// Those of the i-th token, shifted.
+  OCTAVO_DEVICE void get(int i, float (&x)[share_type::channels]) const {
+    decode_words<M>(T{}, words[i], x);
+    OCTAVO_UNROLL
+    for (int c = 0; c < share_type::channels; ++c) x[c] = (present >> i & 1) != 0 ? x[c] - shift[c] : 0.0f;
+  }
+};
+
+/// Eight numbers divided by a power of two as OCP codes: factor(c) is its reciprocal. NaN for an infinity.
+template <class M, class E, class Factor>
+OCTAVO_DEVICE void encode_channels(const float (&x)[8], Factor factor, std::uint32_t (&bytes)[2]) {
+  float y[8];
+  OCTAVO_UNROLL
+  for (int c = 0; c < 8; ++c) y[c] = x[c] * factor(c) + (x[c] - x[c]);
+  bytes[0] = M::template payload<E>(y[0], y[1], y[2], y[3]);
+  bytes[1] = M::template payload<E>(y[4], y[5], y[6], y[7]);
 }
 
 /// Four words to an address that is a multiple of 16.

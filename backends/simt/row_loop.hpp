@@ -27,19 +27,20 @@ struct row_loop {
   using dp_atom = typename M::template atom<G, E>;
   static constexpr schedule plan = M::plan(which, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles;
-  static constexpr bool folds = folds_token_scales<Recipe>, with_k_columns = which == work::dq;
-  static constexpr bool with_terms = which == work::dq;
+  static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
+  static constexpr bool with_k_columns = which == work::dq, with_terms = which == work::dq;
   static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
-  static constexpr int factors = scales_by_token<Recipe> ? step : 4;  ///< floats of a step's scales
-  static constexpr int k_columns_bytes = with_k_columns ? step * D : 0, v_fold_bytes = with_v_fold ? step * 4 : 0;
+  static constexpr int factors = step_factors<Recipe, step>, factor_bytes = step_factor_bytes<Recipe, step>;
+  static constexpr int operand_bytes = image_bytes<M, scaled>(step, D);
+  static constexpr int k_columns_bytes = with_k_columns ? operand_bytes : 0, v_fold_bytes = with_v_fold ? step * 4 : 0;
 
   using scores = sums_of<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
 
   struct stage {
-    alignas(16) std::uint8_t k[step * D], v[step * D];
+    alignas(16) std::uint8_t k[operand_bytes], v[operand_bytes];
     alignas(16) std::uint8_t k_columns[with_k_columns ? k_columns_bytes : 16];
     float k_scale[factors], v_scale[factors];
     float v_fold[with_v_fold ? step : 4];
@@ -58,8 +59,8 @@ struct row_loop {
     OCTAVO_DEVICE const row_term_tile& row_terms() const { return *reinterpret_cast<const row_term_tile*>(terms); }
   };
   static constexpr int shared_bytes = sizeof(shared);
-  using copies =
-      stage_copy<M, threads, step * D, step * D, k_columns_bytes, factors * 4, factors * 4, v_fold_bytes, 16>;
+  using copies = stage_copy<M, threads, operand_bytes, operand_bytes, k_columns_bytes, factor_bytes, factor_bytes,
+                            v_fold_bytes, 16>;
 
   /// Makes a Kernel::consumer of every thread, calls its visit(u, stage) for the steps that its warp sees, and its finish().
   template <class Kernel>
@@ -104,7 +105,7 @@ struct row_loop {
         if constexpr (with_terms) memory.sum[row] = memory.magnitude[row] = 0;
       }
       last_beginning = rows == 0 ? 0 : row_keys::of(ranges, tile.first + place.first_row + rows - 1).first;
-      const std::int64_t bytes = q_tile * image_bytes(tile_tokens, D);
+      const std::int64_t bytes = q_tile * image_bytes<M, scaled>(tile_tokens, D);
       queries.fetch(memory.q, kernel.data.q.images.rows + bytes, place);
       gradients.fetch(memory.dout, kernel.data.dout.images.rows + bytes, place);
       if constexpr (with_terms) {
@@ -154,30 +155,28 @@ struct row_loop {
       return forward().statistic(at.document, at.h_q, tile.first + place.row(r));
     }
     OCTAVO_DEVICE float scale_of(const image_operand& x, int row) const {
-      return x.scale[q_tile * scales_per_tile<Recipe> + (folds ? row : 0)];
+      return x.template scale_of<Recipe>(q_tile, row);
     }
     /// The value of the lane's r-th row: of all rows, where a tile has one scale.
     OCTAVO_DEVICE float of_row(const float (&x)[tile_tokens], int r) const { return x[folds ? place.row(r) : 0]; }
-    /// The scale of a stage's K or V; 1 for `token`, which multiplies by each key's own.
-    OCTAVO_DEVICE static float tile_scale(const float* scales) { return folds ? 1.0f : scales[0]; }
 
     /// Raw products to scores, s[i] * factor[row].
     OCTAVO_DEVICE void make_scores(const stage& from, float (&s)[scores::elements],
                                    float (&factor)[scores::rows]) const {
-      multiply_rows<M, score_atom, scores, D>(s, queries, from.k, place.lane);
-      const float k_scale = tile_scale(from.k_scale);
+      multiply_rows<M, scaled, score_atom, scores, D>(s, queries, from.k, place.lane);
+      const float k_scale = tile_scale<Recipe>(from.k_scale);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = at_least_tiny(of_row(memory.q_scale, r) * k_scale);
       finish_scores<M, scores, folds>(s, factor, from.k_scale + place.column, soft_scale::of(forward()));
     }
     /// dP is dp[i] * factor[row].
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
-      multiply_rows<M, dp_atom, scores, D>(dp, gradients, from.v, place.lane);
+      multiply_rows<M, scaled, dp_atom, scores, D>(dp, gradients, from.v, place.lane);
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < scores::elements; ++i) dp[i] *= from.v_scale[place.column + scores::column(i)];
       }
-      const float v_scale = tile_scale(from.v_scale);
+      const float v_scale = tile_scale<Recipe>(from.v_scale);
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) factor[r] = of_row(memory.do_scale, r) * v_scale;
     }
@@ -189,7 +188,7 @@ struct row_loop {
     OCTAVO_DEVICE void start_step(typename copies::transfer& t, int u, int slot) const {
       const row_loop_data<Recipe>& d = kernel.data;
       stage& to = memory.ring[slot];
-      const step_of_tokens<Recipe, step> at_u(kv_tile, u);
+      const step_of_tokens<M, Recipe, step> at_u(kv_tile, u);
       copies::start(t, copy_pair{to.k, at_u.in_image(d.k.images.rows, D)},
                     copy_pair{to.v, at_u.in_image(d.v.images.rows, D)},
                     copy_pair{to.k_columns, at_u.in_image(d.k.images.columns, D)},

@@ -83,8 +83,11 @@ struct row_terms_kernel {
                                  int in_row) const {
     const documents& docs = data.forward.q_docs;
     const bool quantised = Delta::reuses_forward_p || !dout_given, residual = Delta::reuses_forward_p && o_residual;
-    const float scale = dout.scale[tile * scales_per_tile<Recipe> + (folds_token_scales<Recipe> ? row : 0)];
-    const std::uint8_t* payload = dout.images.plain + tile * image_bytes(tile_tokens, D) + row * D;
+    constexpr bool scaled = scales_in_atom<Recipe>;
+    const float of_row = dout.template scale_of<Recipe>(tile, row);
+    const std::uint8_t* const plain = dout.images.plain + tile * plain_bytes<scaled>(D);
+    const std::uint8_t* const payload = plain + row * D;
+    const std::uint8_t* const of_blocks = plain + tile_tokens * D + row * (D / mx_block);
     const int d = static_cast<int>(data.forward.problem.d_v);
     float sum = 0;
     for (int first = 4 * in_row; first < d; first += 4 * row_threads) {
@@ -94,6 +97,7 @@ struct row_terms_kernel {
       };
       read(o, y);
       if (quantised) {
+        const float scale = scaled ? static_cast<float>(e8m0{of_blocks[first / mx_block]}) : of_row;
         for (int c = 0; c < 4; ++c) x[c] = G::decode(payload[first + c]) * scale;
       } else {
         read(dout_given, x);

@@ -5,9 +5,9 @@
 
 #include <octavo/algorithm/pass_data.hpp>
 #include <octavo/algorithm/softmax.hpp>
-#include <octavo/backends/simt/fragments.hpp>
 #include <octavo/backends/simt/powers.hpp>
 #include <octavo/backends/simt/probabilities.hpp>
+#include <octavo/backends/simt/products.hpp>
 #include <octavo/backends/simt/visible.hpp>
 
 OCTAVO_BEGIN_NAMESPACE

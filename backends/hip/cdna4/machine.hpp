@@ -14,7 +14,8 @@ struct machine : hip_common::wave_machine {
 
   template <class Recipe>
   static constexpr bool computes =
-      Recipe::scale_per == recipe::granularity::tile128 || Recipe::scale_per == recipe::granularity::token;
+      Recipe::scale_per == recipe::granularity::block32 || Recipe::scale_per == recipe::granularity::tile128 ||
+      Recipe::scale_per == recipe::granularity::token;
 
   template <class L, class R>
   using atom = scaled_mfma_32<L, R>;
