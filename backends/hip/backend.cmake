@@ -26,7 +26,7 @@ endif()
 octavo_backend(hip-cdna4
   TYPE octavo::backends::hip_cdna4
   HEADER octavo/backends/hip/cdna4/backend.hpp
-  RECIPES token tile
+  RECIPES mx32 token tile
   LANGUAGE HIP
   ARCHITECTURES gfx950
   LINK octavo::hip

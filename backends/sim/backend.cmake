@@ -26,7 +26,7 @@ octavo_backend(sim-hip-cdna3
 octavo_backend(sim-hip-cdna4
   TYPE octavo::backends::sim_hip_cdna4
   HEADER octavo/backends/sim/hip_cdna4.hpp
-  RECIPES token tile
+  RECIPES mx32 token tile
   WITHOUT_E5M2
   LINK octavo::sim
   ENTRY octavo::backends::sim::entry

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "unit/simt/machine_checks.hpp"
+#include "unit/simt/block_scale_checks.hpp"
 
 using namespace simt_test;
 
@@ -29,4 +29,16 @@ TEST_CASE("simt: the quantise kernel makes what the quantiser makes (CDNA's imag
   check_quantise<cdna3::machine, recipe::token, e4m3, 128>(dtype::f16, 96, true, 2);
   check_quantise<cdna3::machine, recipe::token, e5m2, 64>(dtype::f32, 32, false, 5);
   check_quantise<cdna4::machine, recipe::tile, e4m3, 128>(dtype::f32, 96, true, 1);
+}
+
+TEST_CASE("simt: the scales in CDNA4's operand blocks reach what they belong to") {
+  check_block_scales<cdna4::machine>();
+  check_scaled_chain<cdna4::machine, e4m3>();
+  check_scaled_chain<cdna4::machine, e5m2>();
+}
+
+TEST_CASE("simt: the quantise kernel makes both payloads of mx32 (CDNA4's images)") {
+  check_quantise_blocks<cdna4::machine, 64>(dtype::bf16, 32, true, 0);
+  check_quantise_blocks<cdna4::machine, 128>(dtype::f32, 96, false, 1);
+  check_quantise_blocks<cdna4::machine, 256>(dtype::f16, 256, true, 2);
 }

@@ -81,15 +81,15 @@ TEST_CASE("simt: the scaled product takes the scale of each row of both operands
     if (lane == 0) std::memcpy(machine::shared(), operands.data(), operands.size());
     machine::sync_block();
     const auto* image = reinterpret_cast<const std::uint8_t*>(machine::shared());
-    std::uint32_t left[atom::words], right[atom::words];
-    simt::load_block<machine>(image, 0, lane, left);
-    simt::load_block<machine>(image, 1, lane, right);
+    simt::lane_operand<machine, false> left, right;
+    simt::load_block(image, 0, lane, left);
+    simt::load_block(image, 1, lane, right);
     const auto scale = [&](const int(&exponent)[16]) {
       return e8m0::from_exponent(exponent[atom::scale_row(lane)]).bits |
              (random() << 8);  // the lowest byte alone counts
     };
     float d[atom::sums] = {};
-    atom::mma(d, left, right, static_cast<std::uint32_t>(scale(l_exponent)),
+    atom::mma(d, left.words, right.words, static_cast<std::uint32_t>(scale(l_exponent)),
               static_cast<std::uint32_t>(scale(r_exponent)));
     for (int i = 0; i < atom::sums; ++i) {
       const int row = atom::sum_row(lane, i), column = atom::sum_column(lane, i);
