@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block-scaled product of sm_120a as an atom: what a machine for mx32 on such a GPU is to be made of.
+// The block-scaled product of sm_120a as an atom.
 #pragma once
 
 #include <octavo/backends/cuda/ptx/mma_scaled.hpp>
@@ -13,6 +13,7 @@ namespace backends::nvidia {
 struct scaled_mma_atom : mma_atom<e4m3, e4m3> {
   static constexpr bool block_scaled = true;
   OCTAVO_HD static constexpr int scale_row(int lane) { return lane / 4 + 8 * (lane % 2); }
+  OCTAVO_HD static constexpr int scale_block(int) { return 0; }
 
   OCTAVO_DEVICE static void mma(float (&d)[sums], const std::uint32_t (&l)[words], const std::uint32_t (&r)[words],
                                 std::uint32_t l_scale, std::uint32_t r_scale) {

@@ -47,6 +47,7 @@ inline void mma_scaled_of_warp(const sim::contribution* given, int lanes) {
       d = std::isnan(sum) || std::isnan(d) ? octavo::detail::float_nan() : sim::detail::add_once(sum, d);
     }
   ++sim::active_machine()->report.products;
+  ++sim::active_machine()->report.matrix_instructions["mma m16n8k32 mxf8f6f4"];
 }
 
 }  // namespace detail

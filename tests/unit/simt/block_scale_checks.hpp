@@ -51,6 +51,8 @@ void check_block_scales() {
     simt::lane_operand<M, true> l, r;
     simt::load_block(image, 0, lane, l);
     simt::load_block(image, 1, lane, r);
+    for (std::uint32_t* scale : {&l.scale, &r.scale})  // the lowest byte alone counts
+      *scale |= static_cast<std::uint32_t>(random()) << 8;
     float d[A::sums] = {};
     simt::multiply<A>(d, l, r);
     for (int i = 0; i < A::sums; ++i) {

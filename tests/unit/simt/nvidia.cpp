@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA's lane machine on its model.
-#include <octavo/backends/cuda/simt/scaled_atom.hpp>
+#include <octavo/backends/cuda/simt/scaled_machine.hpp>
 
 #include <doctest/doctest.h>
 
-#include "unit/simt/machine_checks.hpp"
+#include "unit/simt/block_scale_checks.hpp"
 
 using namespace simt_test;
 using octavo::backends::nvidia::machine;
@@ -60,43 +60,12 @@ TEST_CASE("simt: pieces arrive no earlier than they are waited for") {
   CHECK(askew.find("not 16-byte aligned") != std::string::npos);
 }
 
-TEST_CASE("simt: the scaled product takes the scale of each row of both operands") {
-  using atom = octavo::backends::nvidia::scaled_mma_atom;
-  using at = simt::image_layout<machine>;
-  std::mt19937 random(9);
-  float l[16][32], r[16][32];
-  int l_exponent[16], r_exponent[16];
-  std::vector<std::uint8_t> operands(2 * at::block_bytes);
-  for (int i = 0; i < 16; ++i) {
-    l_exponent[i] = static_cast<int>(random() % 9) - 4, r_exponent[i] = static_cast<int>(random() % 9) - 4;
-    for (int k = 0; k < 32; ++k) {
-      l[i][k] = static_cast<float>(random() % 15) - 7, r[i][k] = static_cast<float>(random() % 15) - 7;
-      operands[at::byte_at(i, k)] = operand_byte<machine, e4m3>(l[i][k]);
-      operands[at::block_bytes + at::byte_at(i, k)] = operand_byte<machine, e4m3>(r[i][k]);
-    }
-  }
-  int wrong = 0;
-  run_warp<machine, 2 * at::block_bytes>([&] {
-    const int lane = machine::thread_index();
-    if (lane == 0) std::memcpy(machine::shared(), operands.data(), operands.size());
-    machine::sync_block();
-    const auto* image = reinterpret_cast<const std::uint8_t*>(machine::shared());
-    simt::lane_operand<machine, false> left, right;
-    simt::load_block(image, 0, lane, left);
-    simt::load_block(image, 1, lane, right);
-    const auto scale = [&](const int(&exponent)[16]) {
-      return e8m0::from_exponent(exponent[atom::scale_row(lane)]).bits |
-             (random() << 8);  // the lowest byte alone counts
-    };
-    float d[atom::sums] = {};
-    atom::mma(d, left.words, right.words, static_cast<std::uint32_t>(scale(l_exponent)),
-              static_cast<std::uint32_t>(scale(r_exponent)));
-    for (int i = 0; i < atom::sums; ++i) {
-      const int row = atom::sum_row(lane, i), column = atom::sum_column(lane, i);
-      float sum = 0;
-      for (int k = 0; k < 32; ++k) sum += l[row][k] * r[column][k];
-      wrong += d[i] != std::ldexp(sum, l_exponent[row] + r_exponent[column]);
-    }
-  });
-  CHECK(wrong == 0);
+TEST_CASE("simt: the scales in operand blocks of sm_120a reach what they belong to") {
+  check_block_scales<nvidia::scaled_machine>();
+  check_scaled_chain<nvidia::scaled_machine, e4m3>();
+}
+
+TEST_CASE("simt: the quantise kernel makes both payloads of mx32 (NVIDIA's images)") {
+  check_quantise_blocks<nvidia::scaled_machine, 64>(dtype::f32, 64, true, 0);
+  check_quantise_blocks<nvidia::scaled_machine, 256>(dtype::bf16, 160, false, 1);
 }

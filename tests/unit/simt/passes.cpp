@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane-level schedules as passes: the same bits for every order of lanes and warps, and rows of dS that sum to zero.
+// The lane-level schedules as passes: the same bits for every order of lanes and warps, rows of dS that sum to zero, and
+// mx32 on a machine that no engine is made for yet.
+#include <octavo/backends/cpu/backend.hpp>
+#include <octavo/backends/cuda/simt/scaled_machine.hpp>
 #include <octavo/backends/sim/cuda_simt.hpp>
 
 #include <doctest/doctest.h>
@@ -11,6 +14,18 @@
 using namespace octavo;
 using octavo::backends::sim_cuda_simt;
 
+OCTAVO_BEGIN_CPU_NAMESPACE
+/// mx32 on the scaled products of sm_120a.
+struct sim_cuda_scaled : sim_lanes<nvidia::scaled_machine> {
+  static constexpr const char* name() { return "sim-cuda-scaled"; }
+
+  template <class Kernel>
+  static status launch_blocks(queue& on, const Kernel& kernel) {
+    return sim::launch_blocks(on, kernel, name());
+  }
+};
+OCTAVO_END_CPU_NAMESPACE
+
 namespace {
 
 using floats = std::vector<float>;
@@ -21,8 +36,9 @@ struct run_results {
 };
 
 /// 2 query heads on 1 kv head, 150 queries, 200 keys, d 96, causal, keys with a bias and values with a common mode.
-run_results run(const backends::sim::options& how) {
-  using config = octavo::config<sim_cuda_simt, recipe::tile, delta::matched>;
+template <class B, class Recipe>
+run_results run(typename B::queue& queue) {
+  using config = octavo::config<B, Recipe, delta::matched>;
   problem p;
   p.element = dtype::f32;
   p.b = 1, p.h_q = 2, p.h_kv = 1, p.s_q = 150, p.s_kv = 200, p.d_qk = p.d_v = 96;
@@ -40,9 +56,6 @@ run_results run(const backends::sim::options& how) {
   run_results r{empty(q_size),  empty(rows),    empty(rows), empty(rows), empty(q_size),
                 empty(kv_size), empty(kv_size), empty(rows), empty(rows)};
   std::vector<char> scratch(workspace_size<config>(p));
-  sim_cuda_simt::queue queue;
-  queue.how = how;
-
   forward_inputs in;
   in.q = contiguous(q.data(), p.s_q, p.h_q, 96);
   in.k = contiguous(k.data(), p.s_kv, 1, 96);
@@ -66,6 +79,21 @@ run_results run(const backends::sim::options& how) {
   CHECK_MESSAGE(backward.ok(), backward.message.c_str());
   return r;
 }
+run_results run(const backends::sim::options& how) {
+  sim_cuda_simt::queue queue;
+  queue.how = how;
+  return run<sim_cuda_simt, recipe::tile>(queue);
+}
+
+/// |a - b| / |b|
+double apart(const floats& a, const floats& b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    difference += (x - y) * (x - y), size += y * y;
+  }
+  return std::sqrt(difference / size);
+}
 
 }  // namespace
 
@@ -82,4 +110,18 @@ TEST_CASE("simt: rows of dS sum to zero where delta is matched") {
   for (std::size_t i = 0; i < r.l1.size(); ++i) sums += std::fabs(r.row_sum[i]), magnitudes += r.l1[i];
   CHECK(sums <= 1e-5 * magnitudes);
   CHECK(magnitudes > 0);
+}
+
+TEST_CASE("simt: mx32 on the scaled products of sm_120a gives what the generic loops give") {
+  backends::sim_cuda_scaled::queue queue;
+  const run_results r = run<backends::sim_cuda_scaled, recipe::mx32>(queue);
+  std::int64_t scaled_products = 0;
+  for (const kernel_counts& k : queue.kernels)
+    for (const auto& [name, count] : k.matrix_instructions) scaled_products += count;
+  CHECK(scaled_products > 0);
+  backends::cpu::queue host;
+  const run_results want = run<backends::cpu, recipe::mx32>(host);
+  for (const auto field : {&run_results::o, &run_results::lse, &run_results::m, &run_results::l, &run_results::dq,
+                           &run_results::dk, &run_results::dv})
+    CHECK(apart(r.*field, want.*field) <= 1e-4);
 }
