@@ -260,14 +260,14 @@ struct dkv_kernel {
       }
       weights packed;
       float down[scores::rows];
-      pack_scaled<E>(x, packed, down, place.lane);
+      packed.template pack_scaled<E>(x, down, place.lane);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
         const step_of_tokens<M, Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
         memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
                              kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
       add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
-      pack_scaled<G>(y, packed, down, place.lane);
+      packed.template pack_scaled<G>(y, down, place.lane);
       add_products<dk_atom>(dk, packed, from.q_columns, down, q_scale);
     }
 

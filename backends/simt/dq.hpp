@@ -201,7 +201,7 @@ struct dq_kernel {
       }
       packed_rows<M, loop::row_tiles, loop::step, loop::scaled> packed;
       float down[scores::rows];
-      pack_scaled<G>(ds, packed, down, this->place.lane);
+      packed.template pack_scaled<G>(ds, down, this->place.lane);
       OCTAVO_UNROLL
       for (float& factor : down) factor = factor * tile_scale<Recipe>(from.k_scale) * atom::unit;
       constexpr int part_sums = loop::row_tiles * atom::sums;

@@ -34,6 +34,18 @@ struct packed_rows {
                                               x[element(m, k, w, 3)]);
     });
   }
+  /// x, P or dS of the backward, rounded to E with powers of two as the recipe has them: of rows, which `down` undoes, or
+  /// of blocks, which the product does.
+  template <class E>
+  OCTAVO_DEVICE void pack_scaled(float (&x)[shape::elements], float (&down)[shape::rows], int lane) {
+    if constexpr (scaled) {
+      pack_by_blocks<E>(x, lane);
+      OCTAVO_UNROLL
+      for (float& factor : down) factor = 1;
+    } else {
+      pack_by_rows<E>(x, down);
+    }
+  }
   /// x rounded to E with a power of two per row, from its amax over the N tokens; down undoes it.
   template <class E>
   OCTAVO_DEVICE void pack_by_rows(float (&x)[shape::elements], float (&down)[shape::rows]) {
@@ -102,21 +114,6 @@ struct packed_rows {
     }
   }
 };
-
-/// x, P or dS of the backward, rounded to E with powers of two as the recipe has them: of rows, which `down` undoes, or of
-/// blocks, which the product does.
-template <class E, class M, int row_tiles, int N, bool scaled>
-OCTAVO_DEVICE void pack_scaled(float (&x)[sums_of<M, row_tiles, N>::elements],
-                               packed_rows<M, row_tiles, N, scaled>& packed,
-                               float (&down)[sums_of<M, row_tiles, N>::rows], int lane) {
-  if constexpr (scaled) {
-    packed.template pack_by_blocks<E>(x, lane);
-    OCTAVO_UNROLL
-    for (float& factor : down) factor = 1;
-  } else {
-    packed.template pack_by_rows<E>(x, down);
-  }
-}
 
 }  // namespace backends::simt
 OCTAVO_END_NAMESPACE

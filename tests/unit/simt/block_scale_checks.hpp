@@ -117,7 +117,7 @@ void check_scaled_chain() {
     float x[shape::elements], down[shape::rows];
     for (int i = 0; i < shape::elements; ++i) x[i] = p[place.row(shape::row(i))][place.column + shape::column(i)];
     simt::packed_rows<M, row_tiles, tokens, true> packed;
-    simt::pack_scaled<E>(x, packed, down, place.lane);
+    packed.template pack_scaled<E>(x, down, place.lane);
     simt::multiply_columns<A, channels, channels>(
         packed, reinterpret_cast<const std::uint8_t*>(shared), 0, place.lane,
         [&](const float(&part)[row_tiles * A::sums], int block) {
