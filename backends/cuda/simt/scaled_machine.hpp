@@ -20,6 +20,12 @@ struct scaled_machine : machine {
 
   template <class L, class R>
   using atom = std::conditional_t<std::is_same_v<L, e4m3> && std::is_same_v<R, e4m3>, scaled_mma_atom, mma_atom<L, R>>;
+
+  static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity scale_per) {
+    if (which == simt::work::forward && d <= 64)  // registers do not hold two row tiles and their scales
+      return {.row_tiles = 1, .step = 128, .stages = 2, .blocks_per_sm = 1};
+    return machine::plan(which, d, scale_per);
+  }
 };
 
 static_assert(simt::require_machine<scaled_machine>::value);
