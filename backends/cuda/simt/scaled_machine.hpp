@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA's machine for mx32: GPUs of compute capability 12.0 (sm_120a and its family), whose mma.sync takes block scales.
-// No engine is compiled for it yet; README.md of backends/simt says what has been tried.
+// No engine is compiled for it yet; README.md of backends/simt says what it has been tried on.
 #pragma once
 
 #include <octavo/backends/cuda/simt/scaled_atom.hpp>

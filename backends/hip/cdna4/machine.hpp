@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CDNA4 (MI350X, MI355X; gfx950) as a machine for the lane-level kernels: OCP's FP8, matrix instructions with block scales
-// and twice CDNA3's rate, 160 KB of shared memory. Token and tile recipes give them scales of one.
+// and twice CDNA3's rate, 160 KB of shared memory. mx32 gives them its scales, token and tile give them ones.
 #pragma once
 
 #include <octavo/backends/hip/cdna4/atoms.hpp>
