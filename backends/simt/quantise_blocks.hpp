@@ -136,18 +136,12 @@ struct quantise_blocks_kernel {
             amax = finite_amax(amax, x[c]);
             column[c] = finite_amax(column[c], x[c]);
           }
-          amax = share.template max_over_threads<1, block_threads>(amax);
+          amax = share.template max_over_threads<block_threads>(amax);
           if (share.in_row % block_threads == 0)
             memory.row_scale[share.token(i)][share.channel() / mx_block] =
                 scale_for<E>(detail::bit_cast<std::uint32_t>(amax)).bits;
         }
-        OCTAVO_UNROLL
-        for (int c = 0; c < channels; ++c) {
-          const float of_warp = share.template max_over_threads<share_type::row_threads, M::lanes>(column[c]);
-          if (M::thread_index() % M::lanes < share_type::row_threads)
-            memory.amax[M::thread_index() / M::lanes][block_of(share.token(first))][share.channel() + c] =
-                detail::bit_cast<std::uint32_t>(of_warp);
-        }
+        write_column_maxima(share, column, memory.amax[M::thread_index() / M::lanes][block_of(share.token(first))]);
       }
       M::sync_block();
       for (int i = M::thread_index(); i < token_blocks * D; i += threads) {
@@ -156,6 +150,26 @@ struct quantise_blocks_kernel {
         for (int warp = 0; warp < warps; ++warp) amax = detail::larger(amax, memory.amax[warp][i / D][i % D]);
         memory.column_scale[i / D][i % D] = scale_for<E>(amax).bits;
       }
+    }
+    /// The warp's maxima of columns, from those of its threads. At each exchange a thread gives away one half of its channels
+    /// and folds the other one, so that in the end all lanes have different ones.
+    OCTAVO_DEVICE static void write_column_maxima(const share_type& share, float (&x)[share_type::channels],
+                                                  std::uint32_t (&to)[D]) {
+      constexpr int row_threads = share_type::row_threads, left = share_type::channels * row_threads / M::lanes;
+      const int lane = M::thread_index() % M::lanes;
+      int channel = share.channel();
+      OCTAVO_UNROLL
+      for (int bit = row_threads, half = share_type::channels / 2; bit < M::lanes; bit *= 2, half /= 2) {
+        const bool upper = (lane & bit) != 0;
+        OCTAVO_UNROLL
+        for (int c = 0; c < half; ++c) {
+          const float given = upper ? x[c] : x[c + half], kept = upper ? x[c + half] : x[c];
+          x[c] = fmaxf(kept, M::shuffle_xor(given, bit));
+        }
+        channel += upper ? half : 0;
+      }
+      OCTAVO_UNROLL
+      for (int c = 0; c < left; ++c) to[channel + c] = detail::bit_cast<std::uint32_t>(x[c]);
     }
     OCTAVO_DEVICE void by_rows(const share_type& share, const shared& memory, int i, std::uint32_t (&bytes)[2]) const {
       float x[share_type::channels];

@@ -47,13 +47,12 @@ struct tile_share {
   OCTAVO_DEVICE int channel() const { return channels * in_row; }
   OCTAVO_DEVICE int token(int i) const { return first_token + i * rows_at_once; }
   OCTAVO_DEVICE bool leads_row() const { return in_row == 0; }
-  OCTAVO_DEVICE float max_over_row(float x) const { return max_over_threads<1, row_threads>(x); }
-  /// The largest x of the threads whose numbers differ in the bits from `first` to below `end`: of in_row below row_threads,
-  /// of first_token from there on.
-  template <int first, int end>
+  OCTAVO_DEVICE float max_over_row(float x) const { return max_over_threads<row_threads>(x); }
+  /// The largest x of n neighbours.
+  template <int n>
   OCTAVO_DEVICE static float max_over_threads(float x) {
     OCTAVO_UNROLL
-    for (int bit = first; bit < end; bit *= 2) x = fmaxf(x, M::shuffle_xor(x, bit));
+    for (int bit = 1; bit < n; bit *= 2) x = fmaxf(x, M::shuffle_xor(x, bit));
     return x;
   }
 };

@@ -87,6 +87,30 @@ void mfma(const char* name, matrix_registers& mine, const sim::site& where) {
       where);
 }
 
+/// An operand of a scaled product as numbers, its scales multiplied in. Rows are what all products read, so each is
+/// decoded once.
+template <int Rows, int Depth>
+struct operand_numbers {
+  double row[Rows][Depth];
+
+  template <class E>
+  void decode(const operand_rows<Rows, Depth>& codes, const float (&scale)[Rows][Depth / 32]) {
+    for (int i = 0; i < Rows; ++i)
+      for (int k = 0; k < Depth; ++k)
+        row[i][k] = sim::codes<E>.value[codes.row[i][k]] * static_cast<double>(scale[i][k / 32]);
+  }
+  /// Running sums side by side, which a compiler makes vectors of. Products are exact, and sums of them to 2^-53.
+  static double dot(const double (&a)[Depth], const double (&b)[Depth]) {
+    constexpr int side_by_side = 8;
+    double sum[side_by_side] = {};
+    for (int k = 0; k < Depth; k += side_by_side)
+      for (int e = 0; e < side_by_side; ++e) sum[e] += a[k + e] * b[k + e];
+    for (int half = side_by_side / 2; half > 0; half /= 2)
+      for (int e = 0; e < half; ++e) sum[e] += sum[e + half];
+    return sum[0];
+  }
+};
+
 /// CDNA4's: OCP operands, a scale per row and 32 elements of each.
 template <int Rows, int Depth, format A, format B>
 void mfma_scale(const char* name, matrix_registers& mine, const sim::site& where) {
@@ -96,19 +120,26 @@ void mfma_scale(const char* name, matrix_registers& mine, const sim::site& where
       name, mine,
       [](lanes_of_matrix lanes) {
         float a_scale[Rows][Depth / block], b_scale[Rows][Depth / block];
+        const std::uint32_t *a_words[wave_lanes], *b_words[wave_lanes];
         for (int lane = 0; lane < wave_lanes; ++lane) {
           const matrix_registers& r = *lanes[static_cast<std::size_t>(lane)];
           const int row = shape.operand_row(lane), at = shape.scale_block(lane);
           a_scale[row][at] = static_cast<float>(e8m0{static_cast<std::uint8_t>(r.a_scale)});
           b_scale[row][at] = static_cast<float>(e8m0{static_cast<std::uint8_t>(r.b_scale)});
+          a_words[lane] = r.a, b_words[lane] = r.b;
         }
-        multiply<Rows, Depth>(lanes, [&](int i, int j, const std::uint8_t* a, const std::uint8_t* b, float d) {
-          double sum = static_cast<double>(d);
-          for (int n = 0; n < Depth / block; ++n)
-            sum += sim::exact_products<ocp_format<A>, ocp_format<B>>(a + n * block, b + n * block, block) *
-                   static_cast<double>(a_scale[i][n]) * static_cast<double>(b_scale[j][n]);
-          return static_cast<float>(sum);
-        });
+        operand_rows<Rows, Depth> codes;
+        operand_numbers<Rows, Depth> a, b;
+        gather(codes, a_words);
+        a.template decode<ocp_format<A>>(codes, a_scale);
+        gather(codes, b_words);
+        b.template decode<ocp_format<B>>(codes, b_scale);
+        for (int lane = 0; lane < wave_lanes; ++lane)
+          for (int r = 0; r < shape.sums(); ++r) {
+            float& d = lanes[static_cast<std::size_t>(lane)]->d[r];
+            d = static_cast<float>(static_cast<double>(d) +
+                                   a.dot(a.row[shape.sum_i(lane, r)], b.row[shape.sum_j(lane)]));
+          }
       },
       where);
 }
