@@ -175,7 +175,7 @@ class judge {
   }
 
   /// The consistent delta is a sum over the stored O, in which a key bias leaves nothing of dQ but the differences: one
-  /// element of a BF16 O beside a tie, rounded the other way, moves dQ by up to .02. Both are roundings of a right O, so
+  /// element of a BF16 O beside a tie, rounded the other way, moves dQ by up to .04. Both are roundings of a right O, so
   /// the gradients of the one that was made are right as well. Null where O is not R8's but for such elements.
   const results* r8_of_own_o() {
     if (engine_.delta != "consistent" || known_.how().o_in_f32) return nullptr;
