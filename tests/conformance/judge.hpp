@@ -3,7 +3,7 @@
 // in float64, and not with exact attention: FP8 is allowed to be as wrong as FP8 is, and not more.
 //
 //     matched, consistent   relative L2 of O, dQ, dK, dV against R8 <= 2e-3 (2e-2: token on spread tokens)
-//     consistent            dQ, dK, dsink also against R8 of the O that the forward left: R8's but for roundings of ties
+//     consistent            dQ, dK, dsink also against R8 of the O that was left, if but roundings of ties differ
 //     stale                 error against R64 within 30 % of R8's own: it depends on the key tile by nature
 //     truncating units      against R8 2e-2, dQ and dK up to half of R8's own error; against R64 1.1 of it + 2e-3
 //     all                   |LSE - R8's| <= 1e-3 (truncating: 1/8, root mean square 2e-2); rows without keys exactly zero
