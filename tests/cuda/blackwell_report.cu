@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
-
 #include <octavo/backends/cuda/blackwell/passes.hpp>
+
+#include "report.hpp"
 
 using namespace octavo;
 using namespace octavo::backends::blackwell;

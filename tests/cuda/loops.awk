@@ -4,7 +4,8 @@
 # awk -f kernels.awk -f loops.awk -v kernels=20 -v sm=100a -v unit=tcgen05 spills.txt code.sass
 #
 # A loop is found in the graph of basic blocks, wherever the compiler put them: all blocks that a block reaches and that
-# reach it. So copies, products and rows of a kernel with roles are three loops; waits and unlikely paths belong to theirs.
+# reach it. So copies, products and rows of a kernel with roles are three loops; waits and unlikely ways belong to
+# theirs.
 BEGIN {
   # A product without scales names no tensor memory behind the instruction's descriptor.
   product["tcgen05"] = "^UTCQMMA (gdesc|tmem)[^,]*, gdesc[^,]*, tmem[^,]*, tmem[^,]*, idesc[^,]*, tmem"
@@ -60,8 +61,9 @@ name == "" { next }
     if ($0 !~ product[unit]) other = $0
   }
   if (operation ~ /^(UBLKCP|UTMALDG)/) note("copies", 1)
-  if (operation ~ /^U?FFMA/ || operation ~ /^HFMA2/ && $0 !~ /-RZ, RZ/) note("fma", operation ~ /^.?[FH]FMA2/ ? 2 : 1)
-  if (operation ~ /^U?(FADD|FMUL|FHADD|HADD2|HMUL2)/) note("sums", operation ~ /^F(ADD|MUL)2/ ? 2 : 1)
+  is_move = operation ~ /^HFMA2/ && $0 ~ /-RZ, RZ/
+  if (operation ~ /^U?[FHD]FMA/ && !is_move) note("fma", operation ~ /FMA2/ ? 2 : 1)
+  if (operation ~ /^U?(FADD|FMUL|FHADD|HADD2|HMUL2|DADD|DMUL)/) note("sums", operation ~ /^F(ADD|MUL)2/ ? 2 : 1)
   if (operation ~ /^LDTM/) note("loads", 1)
   if (operation ~ /^MUFU\.EX2/) note("exponentials", 1)
   if (operation ~ /^MUFU\.RCP/) note("reciprocals", 1)
@@ -110,16 +112,21 @@ function add_up(b,   key) {
   for (key in total) sum[key] += number[b, key]
 }
 
+function is_work(b) {
+  return number[b, "products"] + number[b, "copies"] + number[b, "exponentials"] + number[b, "fma"] > 0
+}
+
 function end_kernel(   i, part, b, text) {
   if (name != "") {
     ++seen
     for (i = 1; i <= jumps; ++i) {
       split(jump[i], part, " ")
       if (part[2] in label) edge(part[1], label[part[2]])
+      else error(name ": a jump to " part[2] ", which is nowhere")
     }
     text = name ":"
     for (i = 1; i <= blocks; ++i)
-      if (!(i in looked_at) && number[i, "products"] + number[i, "copies"] + number[i, "exponentials"] + number[i, "fma"] > 0) {
+      if (!(i in looked_at) && is_work(i)) {
         reach(i, ahead, next_of, nexts)
         if (!(i in ahead)) continue
         reach(i, behind, back_of, backs)
@@ -173,13 +180,16 @@ function products_of_loop(   part, n, deep) {
   return 2 * (2 * deep + 2 + 2)                          # and P^T dO, dS^T Q
 }
 
-# A loop over a thread's row, 128 elements of S a step in the forward and 64 elsewhere. The shortest way through it, from where
-# S is read from tensor memory, is that of tiles without mask, softcap or anything strange. Each element takes there
-#   FFMA   1, the exponent (scale * s - M); in the delta pass 1 more, the sum of P (dP - c)
-#   other  forward: 1, l. Delta pass: 2, n and dP - c. Gradients: 3, P ((dP - c) - delta), and 1 for each of dS and P^T that is
-#X
-# and a step a few for M, alpha and l. Over all ways an exponential has its FFMA, a tanh 6 (one exponential, one reciprocal),
-# the cap's derivative 1, a sum 1 an element, and the mean of dP one division.
+# A loop over a thread's row, 128 elements of S a step in the forward and 64 elsewhere. The shortest way through it,
+# from where S is read, is that of tiles without mask, softcap or anything strange. An element takes there
+#
+#   FFMA    1, its exponent scale * s - M; in the delta pass 1 more, the sum of P (dP - c)
+#   others  forward 1: l. Delta pass 2: n and dP - c. dQ 4: P ((dP - c) - delta), and the scale of dS. dK and dV 5: the
+#           scale of P, too. Consistent 2 more: the rounded P unpacked and weighted; in dK and dV 3, since 8 - M is an
+#           element's own there
+#
+# and a step some for M, alpha and l. On all ways together an exponential takes 1 FFMA (that of a tanh 6, and it has a
+# reciprocal), a cap's derivative 1, a sum 1 an element, and the mean of dP a division.
 function judge_rows(   elements, fma, others, all, first, best, b) {
   elements = name ~ /^forward/ ? 128 : 64
   fma = name ~ /^delta_sums/ ? 2 : 1
@@ -203,10 +213,12 @@ function judge_rows(   elements, fma, others, all, first, best, b) {
   for (b in way) add_up(b)
   if (sum["exponentials"] < elements || sum["exponentials"] > elements + 1)
     error(name ": " sum["exponentials"] " exponentials for " elements " elements")
-  if (sum["fma"] > fma * elements + 1) error(name ": " sum["fma"] " FFMA for " elements " elements, more than " fma " each")
+  if (sum["fma"] > fma * elements + 1)
+    error(name ": " sum["fma"] " FFMA for " elements " elements, more than " fma " each")
   if (sum["sums"] > others * elements + 16)
     error(name ": " sum["sums"] " sums and factors for " elements " elements, more than " others " each")
-  return sprintf(" rows: %d EX2, %d FFMA, %d FADD and FMUL for %d elements;", sum["exponentials"], sum["fma"], sum["sums"], elements)
+  return sprintf(" rows: %d EX2, %d FFMA, %d FADD and FMUL for %d elements;", sum["exponentials"], sum["fma"],
+                 sum["sums"], elements)
 }
 function there_and_back(b) { return ahead_cost[b] + lines[b] + back_cost[b] }
 

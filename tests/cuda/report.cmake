@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ptxas makes of the kernels of a source: registers, spills and shared memory, against the bars of ptxas.awk. PTX is made
-# once and assembled for each of some GPUs, to OUT_ARCHITECTURE.cubin. Needs no GPU.
+# What ptxas makes of the kernels of a source: registers, spills and shared memory, against the bars of ptxas.awk. PTX
+# is made once and assembled for each of some GPUs, to OUT_ARCHITECTURE.cubin. Needs no GPU.
 # cmake -D COMPILER=nvcc -D INCLUDE=dir -D SOURCE=file -D PTX=100f -D ARCHITECTURES=100a,103a -D KERNELS=20 -D OUT=path
 #       -P report.cmake
 include("${CMAKE_CURRENT_LIST_DIR}/judge.cmake")
 
-execute_process(COMMAND "${COMPILER}" -std=c++20 -O3 -arch=compute_${PTX} "-I${INCLUDE}" -ptx -o "${OUT}.ptx" "${SOURCE}"
-  RESULT_VARIABLE failed ERROR_VARIABLE errors)
+execute_process(COMMAND "${COMPILER}" -std=c++20 -O3 -arch=compute_${PTX} "-I${INCLUDE}" -ptx
+  -o "${OUT}.ptx" "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE errors)
 if(failed)
   message(FATAL_ERROR "the kernels do not compile:\n${errors}")
 endif()

@@ -23,13 +23,13 @@ reported report() {
 /// The forwards of matched and consistent are one.
 template <class Schedules, class Recipe, int D>
 const reported kernels[] = {report<typename Schedules::template forward<Recipe, octavo::delta::matched, D>>(),
-                               report<typename Schedules::template forward<Recipe, octavo::delta::stale, D>>(),
-                               report<typename Schedules::template delta_sums<Recipe, D>>(),
-                               report<typename Schedules::template dq<Recipe, octavo::delta::matched, D>>(),
-                               report<typename Schedules::template dq<Recipe, octavo::delta::consistent, D>>(),
-                               report<typename Schedules::template dq<Recipe, octavo::delta::stale, D>>(),
-                               report<typename Schedules::template dkv<Recipe, octavo::delta::matched, D>>(),
-                               report<typename Schedules::template dkv<Recipe, octavo::delta::consistent, D>>(),
-                               report<typename Schedules::template dkv<Recipe, octavo::delta::stale, D>>()};
+                            report<typename Schedules::template forward<Recipe, octavo::delta::stale, D>>(),
+                            report<typename Schedules::template delta_sums<Recipe, D>>(),
+                            report<typename Schedules::template dq<Recipe, octavo::delta::matched, D>>(),
+                            report<typename Schedules::template dq<Recipe, octavo::delta::consistent, D>>(),
+                            report<typename Schedules::template dq<Recipe, octavo::delta::stale, D>>(),
+                            report<typename Schedules::template dkv<Recipe, octavo::delta::matched, D>>(),
+                            report<typename Schedules::template dkv<Recipe, octavo::delta::consistent, D>>(),
+                            report<typename Schedules::template dkv<Recipe, octavo::delta::stale, D>>()};
 
 }  // namespace

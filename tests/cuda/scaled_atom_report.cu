@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sum of block-scaled warp products of sm_120a, for the compiler's report. Nothing here runs.
-#include "report.hpp"
-
 #include <octavo/backends/cuda/simt/scaled_atom.hpp>
+
+#include "report.hpp"
 
 using octavo::backends::nvidia::scaled_mma_atom;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
-
 #include <octavo/backends/cuda/simt/machine.hpp>
 #include <octavo/backends/simt/delta_sums.hpp>
 #include <octavo/backends/simt/dkv.hpp>
 #include <octavo/backends/simt/dq.hpp>
 #include <octavo/backends/simt/forward.hpp>
+
+#include "report.hpp"
 
 using namespace octavo;
 using namespace octavo::backends;
@@ -28,5 +28,5 @@ struct schedules {
 
 extern const reported* const of_every_shape[];
 const reported* const of_every_shape[] = {kernels<schedules, recipe::tile, 64>, kernels<schedules, recipe::tile, 128>,
-                                             kernels<schedules, recipe::token, 64>,
-                                             kernels<schedules, recipe::token, 128>};
+                                          kernels<schedules, recipe::token, 64>,
+                                          kernels<schedules, recipe::token, 128>};
