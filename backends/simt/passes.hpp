@@ -51,8 +51,7 @@ constexpr int most_shared_bytes() {
 }
 
 /// The passes of a backend B that runs these schedules on machine M: B::launch_blocks(queue, kernel) is what they ask of
-/// it, and, where that is known only at run time, B::most_shared_bytes() of a block. B::leaves_to_generic(problem) keeps
-/// problems from them.
+/// it, and, where that is known only at run time, B::most_shared_bytes() of a block.
 template <class M>
 struct passes : generic_passes {
   template <class Config>
@@ -118,7 +117,7 @@ struct passes : generic_passes {
   template <class Config, class Scheduled, class Generic>
   static auto choose(const problem& p, Scheduled scheduled, Generic generic) {
     if constexpr (has_schedule<M, typename Config::recipe>)
-      if (takes(p) && !left_to_generic<typename Config::backend>(p))
+      if (takes(p))
         return with_head_dim(p, [&](auto d) {
           constexpr int shared = most_shared_bytes<Config, M, d>();
           if constexpr (shared <= M::shared_bytes)
@@ -126,11 +125,6 @@ struct passes : generic_passes {
           return generic();
         });
     return generic();
-  }
-  template <class B>
-  static bool left_to_generic(const problem& p) {
-    if constexpr (requires { B::leaves_to_generic(p); }) return B::leaves_to_generic(p);
-    return false;
   }
   template <class B>
   static bool device_has(int shared) {

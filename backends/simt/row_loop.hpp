@@ -92,10 +92,11 @@ struct row_loop {
     OCTAVO_DEVICE void walk() {
       auto& me = static_cast<Consumer&>(*this);
       const tile_run all = visible_tiles::of(ranges, tile.first, tile.tokens, false, step).any;
-      const int left = tile.tokens - place.first_row;
-      const int rows = left < 0 ? 0 : left < place.warp_rows ? left : place.warp_rows;
-      const visible_tiles mine =
-          visible_tiles::of(ranges, tile.first + place.first_row, rows, rows == place.warp_rows, step);
+      // Asked of the tile, not of `rows`: ptxas 13.0 makes "cut to 0...n, then equal to n?" one VIMNMX.RELU, whose answer
+      // on an H200 is yes also where it is no.
+      const bool all_rows = place.first_row + place.warp_rows <= tile.tokens;
+      const int left = tile.tokens - place.first_row, rows = all_rows ? place.warp_rows : left < 0 ? 0 : left;
+      const visible_tiles mine = visible_tiles::of(ranges, tile.first + place.first_row, rows, all_rows, step);
       for (int row = M::thread_index(); row < tile_tokens; row += threads) {
         memory.keys[row] = row_keys::of(ranges, tile.first + row);
         memory.q_scale[row] = scale_of(kernel.data.q, row) * (forward().scale * log2_e) * score_atom::unit;

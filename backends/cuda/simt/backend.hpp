@@ -18,9 +18,6 @@ struct cuda_simt : simt::passes<nvidia::machine>, cuda_common::block_backend<cud
     return unavailable_unless([](int major, int minor) { return major > 8 || (major == 8 && minor >= 9); },
                               "8.9 or later, which have FP8 products");
   }
-  /// Windows: on an H200 the schedules' results with them were wrong (2026-11-30; their host twin's are right, and why is
-  /// not known yet). The generic loops are right.
-  static bool leaves_to_generic(const problem& p) { return p.mask.window_left >= 0 || p.mask.window_right >= 0; }
   /// Shared memory that a block of the current device may have; 0 without one.
   static int most_shared_bytes() {
     int device = 0, bytes = 0;
