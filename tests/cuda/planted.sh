@@ -45,6 +45,8 @@ loops "a spill in the loop" "local memory in a loop" '{print} / MUFU.EX2 / && !n
 loops "registers that are not raised" "registers are raised" '!/TRY_ALLOC/'
 loops "a loop without exponentials" "0 with exponentials" '!/MUFU.EX2/'
 loops "an indirect branch" "does not follow" '{print} / UTCQMMA /&& !n++ {print "/*0*/ BRX R4 -0x10 ;"}'
+loops "a minimum with a predicate" "wrong on an H200" \
+  '{print} / UTCQMMA /&& !n++ {print "/*0*/ VIMNMX.RELU R22, P3, P3, R22, 0x20, PT ;"}'
 planted "a kernel too few" loops.awk 2 "$dq" "1 kernels are named, not 2" '{print} END {print ""}'
 
 ptxas() { planted "$1" ptxas.awk 20 "$cubin.txt" "$2" "$3"; }
