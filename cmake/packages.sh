@@ -75,7 +75,8 @@ octavo_require_packages() {
 # NVIDIA's disassembler, for the checks of machine code, is not in every CUDA Toolkit. PyPI has it; it goes to build/tools,
 # where tests/CMakeLists.txt looks, and touches no Python installation.
 octavo_lacks_nvdisasm() {
-  command -v nvcc >/dev/null && ! command -v nvdisasm >/dev/null && [[ -z $(compgen -G 'build/tools/nvidia/*/bin/nvdisasm') ]]
+  command -v nvcc >/dev/null && ! command -v nvdisasm >/dev/null &&
+    ! compgen -G 'build/tools/nvidia/*/bin/nvdisasm' >/dev/null
 }
 octavo_install_nvdisasm() {
   [[ -z ${OCTAVO_NO_INSTALL:-} || $OCTAVO_NO_INSTALL == 0 ]] || return 0

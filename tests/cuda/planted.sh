@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faults planted in what nvdisasm and ptxas said of Blackwell's kernels: loops.awk and ptxas.awk must find each.
 # planted.sh CUBIN: beside it stand CUBIN.sass and CUBIN.txt, as loops.cmake and report.cmake left them.
+# shellcheck disable=SC2016
 set -uo pipefail
 cubin=$1 here=$(dirname "${BASH_SOURCE[0]}") failed=0 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

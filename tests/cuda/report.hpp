@@ -20,7 +20,8 @@ reported report() {
           reinterpret_cast<const void*>(&shared_bytes_of<Kernel, Kernel::shared_bytes>)};
 }
 
-/// The forwards of matched and consistent are one.
+/// Forwards ask of a policy only integer_maximum: that of consistent is matched's.
+static_assert(octavo::delta::matched::integer_maximum == octavo::delta::consistent::integer_maximum);
 template <class Schedules, class Recipe, int D>
 const reported kernels[] = {report<typename Schedules::template forward<Recipe, octavo::delta::matched, D>>(),
                             report<typename Schedules::template forward<Recipe, octavo::delta::stale, D>>(),
