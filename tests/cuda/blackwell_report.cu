@@ -8,7 +8,8 @@ using namespace octavo::backends::blackwell;
 using recipe::mx32;
 
 extern const reported* const of_every_shape[];
-const reported* const of_every_shape[] = {kernels<schedules, mx32, 64>, kernels<schedules, mx32, 128>};
+const reported* const of_every_shape[] = {kernels<schedules, mx32, 64>, kernels<schedules, mx32, 128>,
+                                          stale_gradients<schedules, mx32, 64>, stale_gradients<schedules, mx32, 128>};
 
 extern const reported quantise[];
 const reported quantise[] = {report<quantise_kernel<mx32, e4m3, 64>>(), report<quantise_kernel<mx32, e4m3, 128>>()};
