@@ -4,7 +4,8 @@
 //
 //     matched, consistent   relative L2 of O, dQ, dK, dV against R8 <= 2e-3 (2e-2: token on spread tokens)
 //     stale                 error against R64 within 30 % of R8's own: it depends on the key tile by nature
-//     truncating units      against R8 2e-2, dQ and dK up to half of R8's own error; against R64 1.1 of it + 2e-3
+//     truncating units      against R8 2e-2, dQ and dK up to half of R8's own error; against R64 1.1 of it + 2e-3;
+//                           simulated, against R8 with the sums of the unit 2e-3 (unit_sums.cpp)
 //     all                   |LSE - R8's| <= 1e-3 (truncating: 1/8, root mean square 2e-2); rows without keys exactly zero
 //     matched               sum_i |sum_j dS_ij| <= 1e-5 sum_ij |dS_ij|
 #pragma once
@@ -89,6 +90,16 @@ class judge {
     if (j.truncating_ || e.delta == "stale") j.r64_ = &known.r64();
     j.forward();
     if (c.backward) j.backward();
+    return j.complaints_;
+  }
+
+  /// On what a unit made of a case, against R8 with that unit's sums (support/unit_reference.hpp): no more is allowed
+  /// than to units with FP32 sums.
+  static complaints on_unit(const octavo::engine& e, const test_case& c, const results& got, const results& r8) {
+    judge j(e, c, got, r8);
+    if (!j.ran()) return j.complaints_;
+    j.forward();
+    j.backward();
     return j.complaints_;
   }
 
