@@ -122,6 +122,7 @@ void check_aligned(const void* at, std::size_t alignment, const std::source_loca
   const detail::working c;
   c->check_aligned(reinterpret_cast<std::uintptr_t>(at), alignment, c->place_of(where));
 }
+const char* last_writer(std::uint32_t offset) { return detail::working()->last_writer(offset); }
 
 }  // namespace backends::sim::checks
 OCTAVO_END_NAMESPACE

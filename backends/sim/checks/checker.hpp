@@ -96,6 +96,11 @@ class checker {
     fail(at, "accesses " + std::to_string(alignment) + " bytes at once at " + name_of(p) +
                  ", which is not a multiple of " + std::to_string(alignment));
   }
+  const char* last_writer(std::uint32_t offset) {
+    const clash found = current_->memory.last_write(offset);
+    writer_ = found.other == 0 ? "" : name_of_access(found.other) + " (" + places_.text(found.other_at) + ")";
+    return writer_.c_str();
+  }
   /// Whether it is no memory that threads share.
   bool is_private(std::uintptr_t p) { return p - running.shared >= running.shared_bytes && buffer_at(p) == nullptr; }
 
@@ -341,6 +346,7 @@ class checker {
   }
 
   launch_description about_;
+  std::string writer_{};
   block_description shape_{};
   std::vector<buffer> buffers_{};
   buffer* last_ = nullptr;

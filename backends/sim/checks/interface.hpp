@@ -96,6 +96,10 @@ void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t numb
 /// say what alignment the device's instruction wants.
 void check_aligned(const void* at, std::size_t alignment, const std::source_location& where);
 
+/// "thread 5 (warp 0, lane 5) of block 0 (forward.hpp:123)", who wrote a byte of the running thread's shared memory last;
+/// empty where nothing has. Valid until the next call.
+const char* last_writer(std::uint32_t offset);
+
 /// While it lives, the accesses of this thread are the simulator's. (The compiler adds its calls late: without the
 /// barriers it would see no one who could read `quiet`, and drop the stores.)
 class unchecked {
