@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens between an issue and the wait that observes it: whoever touches the destination of a copy, or writes its
 // source or the operands of a product meanwhile is found, whatever the order of things in this run.
+#include <octavo/backends/cuda/ptx/tensor_copy.hpp>
+
 #include "sim_checked/faults.hpp"
 #include "unit/sim/faults.hpp"
 
@@ -90,6 +92,35 @@ TEST_CASE("checked: the source of a copy is not written before the copy is obser
   };
   CHECK(all_have(faults(too_long, {{image.data(), copied_ints * 4 - 16}}), issued_at, "sim: planted: a copy of block 0",
                  "reads 256 bytes at offset 0 of global buffer", "out of bounds"));
+}
+
+TEST_CASE("checked: a box of a tensor reads what lies in the tensor, and fills all of its destination") {
+  constexpr int rows = 3, pitch = 48, width = 40, box_rows = 8, bytes = (rows - 1) * pitch + width;
+  sim_test::image image(rows * pitch);
+  const std::vector<sim::checks::range> buffers{{image.data(), bytes}};  // nothing behind the last row's end
+  ptx::tensor_map map;
+  REQUIRE(ptx::encode(map, {image.data(), 2, {width, rows}, {pitch}, {pitch, box_rows}, ptx::swizzle::none}));
+  int loaded = 0, read = 0;
+  const auto copy = [&](int x, int y, bool waits) {
+    return faults(
+        [&, x, y, waits] {
+          make_barriers(1);
+          if (thread() == 0) full().arrive_expecting(box_rows * pitch);
+          loaded = __LINE__ + 1;
+          if (thread() == 0) ptx::tensor_load(ptx::shared_memory(), map, x, y, full());
+          if (waits) full().wait(0);
+          read = __LINE__ + 1;
+          if (thread() == 70) shared<int>()[copied_ints] = shared<int>()[4 * pitch / 4];
+          full().wait(0);
+        },
+        buffers);
+  };
+  CHECK(all_empty(copy(0, 0, true)));
+  CHECK(all_empty(copy(-8, -2, true)));
+  CHECK(all_empty(copy(24, 1, true)));
+  // Row 4 of the box, which is outside of the tensor, is a part of the copy as well.
+  CHECK(all_have(copy(0, 0, false), read, loaded, "sim: planted: ", "(warp 2, lane 6) of block 0", "a copy of block 0",
+                 "a race"));
 }
 
 TEST_CASE("checked: a stage is loaded again when all its readers have said that they are done") {

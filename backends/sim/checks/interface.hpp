@@ -80,8 +80,7 @@ void plain_access(const void* at, std::size_t bytes, access, const std::source_l
 
 // Accesses that something else makes later, between an issue and a wait. The order before is that of the issuing
 // threads; the order after comes with the barrier or the wait that the thread observes.
-std::uint32_t issue_copy(std::uint32_t barrier, const void* to, const void* from, std::size_t bytes,
-                         const std::source_location& where);
+std::uint32_t issue_copy(std::uint32_t barrier, const range& to, const range& from, const std::source_location& where);
 void finish_copy(std::int64_t block, std::uint32_t barrier, std::uint32_t copy);
 void begin_product(int group, std::uint32_t number);  ///< all threads of the warpgroup have issued it
 void product_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where);
