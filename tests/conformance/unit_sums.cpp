@@ -74,6 +74,7 @@ void check(const char* name, std::vector<const char*> recipes, const octavo::bac
   const unit_sums_of_simulators as_the_unit;
   const std::vector<drawn_case> all = cases();
   double furthest = 0;
+  std::size_t judged = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     for (const char* recipe : recipes)
       for (const char* delta : {"matched", "consistent"}) {
@@ -84,8 +85,10 @@ void check(const char* name, std::vector<const char*> recipes, const octavo::bac
         known.sums_as_the_unit = true;
         for (const std::string& complaint : judge::on(*simulator, e, c, inputs, got, known))
           FAIL_CHECK(recipe << ", " << delta << ", case " << i << ", d " << c.p.d_qk << ": " << complaint);
+        ++judged;
         if (cut && i == 0) furthest = std::max(furthest, distance_from_exact(e, c, got));
       }
+  CHECK(judged == 2 * recipes.size() * all.size());
   if (cut) CHECK(furthest > 2e-3);
 }
 
