@@ -26,7 +26,7 @@ octavo_has_header() {
   return 1
 }
 
-# Optional ones that are missing: fuzzers, Kokkos, the simulators' fibers, AMD's HIP, a compiler cache. Without them parts
+# Optional ones that are missing: fuzzers, Kokkos, the simulators' fibers, AMD's HIP, a compiler cache, what gets nvdisasm. Without them parts
 # are left out, and said to be.
 octavo_missing_options() {
   command -v ccache >/dev/null || echo ccache
@@ -40,6 +40,7 @@ octavo_missing_options() {
     octavo_has_header hip/hip_runtime.h || echo libamdhip64-dev
     compgen -G '/usr/lib/*/amdgcn/bitcode/ocml.bc' >/dev/null || echo rocm-device-libs
   fi
+  if octavo_lacks_nvdisasm && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
   octavo_has_header trilinos/Kokkos_Core.hpp || octavo_has_header Kokkos_Core.hpp || echo libtrilinos-kokkos-dev
 }
 
@@ -71,12 +72,26 @@ octavo_require_packages() {
   exit 2
 }
 
+# NVIDIA's disassembler, for the checks of machine code, is not in every CUDA Toolkit. PyPI has it; it goes to build/tools,
+# where tests/CMakeLists.txt looks, and touches no Python installation.
+octavo_lacks_nvdisasm() {
+  command -v nvcc >/dev/null && ! command -v nvdisasm >/dev/null &&
+    ! compgen -G 'build/tools/nvidia/*/bin/nvdisasm' >/dev/null
+}
+octavo_install_nvdisasm() {
+  [[ -z ${OCTAVO_NO_INSTALL:-} || $OCTAVO_NO_INSTALL == 0 ]] || return 0
+  echo "Installing nvidia-cuda-nvdisasm (PyPI) to build/tools"
+  python3 -m pip --quiet --disable-pip-version-check install --root-user-action ignore --no-deps --target build/tools \
+    'nvidia-cuda-nvdisasm>=13,<14' || true  # the tests say what is missing
+}
+
 # OCTAVO_INSTALL_OPTIONAL=1 asks for the optional ones too.
 octavo_ask_for_options() {
   local missing
   [[ ${OCTAVO_INSTALL_OPTIONAL:-0} != 0 ]] || return 0
   mapfile -t missing < <(octavo_missing_options)
   ((${#missing[@]} == 0)) || octavo_install "${missing[@]}"
+  if octavo_lacks_nvdisasm; then octavo_install_nvdisasm; fi
 }
 
 octavo_require_packages

@@ -46,7 +46,7 @@ struct block_backend : block_operations {
   /// A kernel of the schedules.
   template <class Kernel>
   static status launch_blocks(queue& on, const Kernel& kernel) {
-    return gpu::launch_blocks(on.stream, kernel, Self::name());
+    return gpu::launch_blocks(on.stream, kernel, Units, Self::name());
   }
 
  private:

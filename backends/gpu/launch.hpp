@@ -74,10 +74,15 @@ status launch(stream_t stream, void* scratch, std::size_t floats_per_block, int 
   return checked(last_error(), backend);
 }
 
-/// A kernel that is written for blocks of its own: threads, shared_bytes, blocks_per_sm and blocks() are its members.
+/// A kernel that is written for blocks of its own: threads, shared_bytes, blocks_per_sm and blocks() are its members. One
+/// whose blocks stay and draw their work has blocks(units) instead, of so many multiprocessors or compute units.
 template <class Kernel>
-status launch_blocks(stream_t stream, const Kernel& kernel, const char* backend) {
-  const std::int64_t blocks = kernel.blocks();
+status launch_blocks(stream_t stream, const Kernel& kernel, int units, const char* backend) {
+  std::int64_t blocks;
+  if constexpr (requires { kernel.blocks(units); })
+    blocks = kernel.blocks(units);
+  else
+    blocks = kernel.blocks();
   if (blocks == 0) return {};
   if (const error_t e = allow_shared(run_blocks<Kernel>, Kernel::shared_bytes); e != success)
     return checked(e, backend);

@@ -133,8 +133,7 @@ struct row_sums {
   double delta = 0, sum = 0, l1 = 0, sink = 0;  // sum over the keys; sink: dS of the sink
 };
 
-inline row_sums gradient_row(const gradient_head& g, std::int64_t i, row_pairs& row, double* p, double* ds) {
-  compute_pairs(g, i, row);
+inline row_sums gradient_row(const gradient_head& g, std::int64_t i, const row_pairs& row, double* p, double* ds) {
   const row_delta delta = form_delta(g, i, row);
   if (delta.n == 0) return {};
   row_sums out;
@@ -165,6 +164,7 @@ inline double backward_head(const gradient_head& g, const backward_outputs& out,
     const std::int64_t rows = std::min<std::int64_t>(128, g.at.rows - first);
     matrix prob(rows, s_kv), ds(rows, s_kv);
     for (std::int64_t i = 0; i < rows; ++i) {
+      compute_pairs(g, first + i, row);
       const row_sums sums = gradient_row(g, first + i, row, prob.row(i), ds.row(i));
       delta_out.set(first + i, sums.delta);
       sum_out.set(first + i, sums.sum + sums.sink);

@@ -46,9 +46,9 @@ inline void forward_head(const problem& p, const rules& r, const forward_outputs
   std::vector<double> s(static_cast<std::size_t>(keys.v.rowwise().rows()));
   for (std::int64_t i = 0; i < at.rows; ++i) {
     score.row(i, s.data());
-    const double m = score.maximum(i, s.data());
-    double l = 0;
     const key_range range = score.keys(i);
+    const double m = score.maximum(range, s.data());
+    double l = 0;
     for (std::int64_t j = range.begin; j < range.end; ++j) {
       const double s_ij = s[static_cast<std::size_t>(j)];
       const double weight = score.rounded_weight(j, s_ij, m);

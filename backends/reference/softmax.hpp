@@ -111,10 +111,9 @@ class scores {
     const double tanh = s / (std::numbers::log2e * softcap_);
     return 1 - tanh * tanh;
   }
-  /// The maximum that the row's weights are relative to: an integer, except in the stale baseline, and exact in FP32.
-  /// Recipe token folds V's scales into P, so that they take part. 0 where no key is visible; the sink takes no part.
-  double maximum(std::int64_t i, const double* s) const {
-    const key_range range = keys(i);
+  /// The maximum that a row's weights are relative to: an integer, except in the stale baseline, and exact in FP32.
+  /// Recipe token folds V's scales into P, so that they take part. 0 without keys; the sink takes no part.
+  double maximum(const key_range& range, const double* s) const {
     double m = -infinity;
     for (std::int64_t j = range.begin; j < range.end; ++j) m = std::max(m, s[j] + std::log2(weight_fold(j)));
     if (m == -infinity) return 0;
@@ -125,7 +124,11 @@ class scores {
   }
   /// P^_ij relative to 2^M. The factor 2^8 puts the largest weights at the upper end of E4M3's range.
   double rounded_weight(std::int64_t j, double s, double m) const {
-    const double fold = weight_fold(j), folded = 256 * std::exp2(s - m) * fold;
+    return rounded_weight(j, 256 * std::exp2(s - m) * weight_fold(j));
+  }
+  /// The same from 2^8 * 2^(s - m) * fold_j.
+  double rounded_weight(std::int64_t j, double folded) const {
+    const double fold = weight_fold(j);
     // The weight of a key without V is only ever summed: there is nothing that it would have to be rounded with.
     return (fold == fold_of_zero ? folded : round_to(folded, r_.element)) / fold / 256;
   }
@@ -134,15 +137,16 @@ class scores {
     return std::numbers::log2e * (q_.sink - q_.shift[static_cast<std::size_t>(i)]) - m;
   }
 
- private:
   /// V's scale as P takes it in. The scale of an all-zero token, 1, says nothing about V: 2^-64 keeps it out of M.
-  static constexpr double fold_of_zero = 0x1p-64;
   double weight_fold(std::int64_t j) const {
     if (!keys_.v.folds) return 1;
     const double* v = keys_.v.columnwise().row(j);
     const bool zero = std::all_of(v, v + keys_.v.columnwise().cols(), [](double x) { return x == 0; });
     return zero ? fold_of_zero : keys_.v.fold(j);
   }
+
+ private:
+  static constexpr double fold_of_zero = 0x1p-64;
 
   visible_keys visible_;
   const query_side& q_;

@@ -33,15 +33,24 @@ inline async_state& async_of(block& home) {
   return *home.async;
 }
 
+/// ", by thread 5 (...) of block 0 (file:line)", where there is a checker that knows.
+inline std::string writer_of(std::uint32_t offset) {
+  if constexpr (checks::on)
+    if (const std::string writer = checks::last_writer(offset); !writer.empty()) return ", by " + writer + ",";
+  return "";
+}
+
 /// A fault where an asynchronous unit reads a piece that threads wrote and did not fence.
 inline void check_published(block& home, std::uint32_t at, const char* name, const site& where) {
   if (const int writer = home.unfenced[at / 16]; writer != 0)
     fault(where, std::string("multiplies ") + name + ", which thread " + std::to_string(writer - 1) +
-                     " wrote at offset " + std::to_string(at) + " without a fence_async since");
+                     " wrote at offset " + std::to_string(at) + writer_of(at) + " without a fence_async since");
   if (std::memcmp(&home.published[at], home.shared + at, 16) != 0) {
+    const char* const now = home.shared + at;
+    const auto changed = static_cast<std::uint32_t>(std::mismatch(now, now + 16, &home.published[at]).first - now);
     if (home.published_at[at / 16] == home.fences)
       fault(where, std::string("multiplies ") + name + ", which was written at offset " + std::to_string(at) +
-                       " and no thread has come to a fence_async since");
+                       writer_of(at + changed) + " and no thread has come to a fence_async since");
     std::memcpy(&home.published[at], home.shared + at, 16);
   }
   home.published_at[at / 16] = home.fences;

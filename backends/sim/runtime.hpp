@@ -260,7 +260,11 @@ constexpr int warp_lanes_of() {
     return lanes;
 }
 
-/// Runs all blocks of a kernel to their end. Its members: threads, shared_bytes (static), blocks(), operator()().
+/// Multiprocessors of a simulated device, for kernels whose blocks stay and draw their work.
+inline constexpr int multiprocessors = 3;
+
+/// Runs all blocks of a kernel to their end. Its members: threads, shared_bytes (static), blocks() or
+/// blocks(multiprocessors), operator()().
 template <class Kernel>
 report launch(const Kernel& kernel, const options& how = {}) {
   static_assert(warp_lanes_of<Kernel>() == 32 || warp_lanes_of<Kernel>() == 64, "a warp has 32 lanes or 64");
@@ -276,7 +280,12 @@ report launch(const Kernel& kernel, const options& how = {}) {
   m.report.races_checked = checks::on && how.check_races;
   const detail::activation active(m);
   if constexpr (checks::on) detail::begin_checks(m, {&kernel, sizeof kernel});
-  detail::run_all(m, kernel.blocks(), Kernel::threads, Kernel::shared_bytes, warp_lanes_of<Kernel>());
+  std::int64_t blocks;
+  if constexpr (requires { kernel.blocks(multiprocessors); })
+    blocks = kernel.blocks(multiprocessors);
+  else
+    blocks = kernel.blocks();
+  detail::run_all(m, blocks, Kernel::threads, Kernel::shared_bytes, warp_lanes_of<Kernel>());
   return m.report;
 }
 

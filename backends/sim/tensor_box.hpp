@@ -41,21 +41,20 @@ inline int bytes_of(const tensor_box& b) {
   return bytes;
 }
 
-/// f(row of the box, where its first byte stands, how many of its box[0] bytes are in the tensor, from a first one in the
-/// box on); rows count axis 1 fastest.
+/// f(row of the box, where the first of its bytes that is in the tensor stands, how many are); rows count axis 1 fastest.
 template <class F>
 void for_rows(const tensor_box& b, F f) {
   const int rows = bytes_of(b) / b.box[0];
+  const std::int64_t begin = std::max<std::int64_t>(b.first[0], 0);
+  const std::int64_t end = std::min(b.first[0] + b.box[0], b.extents[0]);
   for (int row = 0; row < rows; ++row) {
-    const char* at = b.data + b.first[0];
+    const char* at = b.data + begin;
     bool inside = true;
     for (int i = 1, rest = row; i < b.rank; rest /= b.box[i], ++i) {
       const std::int64_t x = b.first[i] + rest % b.box[i];
       inside = inside && x >= 0 && x < b.extents[i];
       at += x * b.strides[i];
     }
-    const std::int64_t begin = std::max<std::int64_t>(b.first[0], 0);
-    const std::int64_t end = std::min(b.first[0] + b.box[0], b.extents[0]);
     f(row, at, inside && end > begin ? static_cast<int>(end - begin) : 0);
   }
 }
@@ -65,7 +64,7 @@ inline void gather(const tensor_box& b, char* to) {
   const int before = static_cast<int>(std::clamp<std::int64_t>(-b.first[0], 0, b.box[0]));
   for_rows(b, [&](int row, const char* at, int valid) {
     char bytes[256] = {};
-    if (valid > 0) std::memcpy(bytes + before, at + before, static_cast<std::size_t>(valid));
+    if (valid > 0) std::memcpy(bytes + before, at, static_cast<std::size_t>(valid));
     for (int i = 0; i < b.box[0]; i += 16) {
       const int linear = row * b.box[0] + i;
       std::memcpy(to + (linear ^ ((linear >> 7 & (b.pattern / 16 - 1)) << 4)), bytes + i, 16);

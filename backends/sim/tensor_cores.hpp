@@ -106,7 +106,7 @@ inline void read_scales(block& home, int column, int byte, int rows, std::uint8_
 struct product_task {
   block* home;
   issued_product p;
-  decoded_instruction how;
+  ptx::instruction_descriptor how;
   noted_operand a, b;
   site where;
 
@@ -126,10 +126,10 @@ struct product_task {
     x.a_scale.fill(127);
     x.b_scale.fill(127);
     if (p.scaled) {
-      read_scales(*home, static_cast<int>(p.a_scales & 0xffff), how.a_scale_byte, mma_rows, x.a_scale.data(),
-                  "scales of A", where);
-      read_scales(*home, static_cast<int>(p.b_scales & 0xffff), how.b_scale_byte, how.columns, x.b_scale.data(),
-                  "scales of B", where);
+      read_scales(*home, static_cast<int>(p.a_scales & 0xffff), static_cast<int>(how.a_scale_byte), mma_rows,
+                  x.a_scale.data(), "scales of A", where);
+      read_scales(*home, static_cast<int>(p.b_scales & 0xffff), static_cast<int>(how.b_scale_byte), how.columns,
+                  x.b_scale.data(), "scales of B", where);
     }
     const int d = static_cast<int>(p.d & 0xffff);
     for (int row = 0; row < mma_rows; ++row) {
@@ -139,7 +139,8 @@ struct product_task {
       else
         std::fill_n(of_row, how.columns, 0.0f);
     }
-    multiply_scaled(x, how.a, how.b, sums.data(), how.columns, m.options.accumulator);
+    multiply_scaled(x, static_cast<fp8>(how.a_type), static_cast<fp8>(how.b_type), sums.data(), how.columns,
+                    m.options.accumulator);
     for (int row = 0; row < mma_rows; ++row)
       std::memcpy(&memory.cell(row, d), &sums[static_cast<std::size_t>(row * how.columns)],
                   static_cast<std::size_t>(how.columns) * 4);
@@ -177,7 +178,7 @@ inline void issue_product(const issued_product& p, const site& where) {
   maybe_yield();
   thread& t = this_thread();
   block& home = *t.home;
-  const decoded_instruction how = decode_instruction(p.how, p.scaled, where);
+  const ptx::instruction_descriptor how = decode_instruction(p.how, p.scaled, where);
   const int d = detail::column_of(p.d, "D", where);
   // Products follow each other in a pipeline by the same accumulators, N and kind.
   const std::uint64_t chain = std::uint64_t{1} << 63 | static_cast<std::uint64_t>(p.scaled) << 62 |
@@ -188,15 +189,15 @@ inline void issue_product(const issued_product& p, const site& where) {
   detail::product_task task{&home, p, how, {}, {}, where};
 
   if (p.a_in_tensor_memory) {
-    if (how.a_transposed) fault(where, "takes A from tensor memory as transposed");
+    if (how.a_major == ptx::major::r) fault(where, "takes A from tensor memory as transposed");
     const int a = detail::column_of(static_cast<std::uint32_t>(p.a), "A", where);
     touch_region(home, t, {0, tensor_groups, a, mma_depth / 4}, mine, true, false, "A");
   } else {
-    task.a = detail::noted_operand::note(home, t, decode_operand(home, p.a, mma_rows, how.a_transposed, "A", where),
-                                         mine, "A");
+    task.a = detail::noted_operand::note(
+        home, t, decode_operand(home, p.a, mma_rows, how.a_major == ptx::major::r, "A", where), mine, "A");
   }
-  task.b = detail::noted_operand::note(home, t, decode_operand(home, p.b, how.columns, how.b_transposed, "B", where),
-                                       mine, "B");
+  task.b = detail::noted_operand::note(
+      home, t, decode_operand(home, p.b, how.columns, how.b_major == ptx::major::r, "B", where), mine, "B");
   if (p.scaled) {
     const int a = detail::column_of(p.a_scales, "scales of A", where);
     const int b = detail::column_of(p.b_scales, "scales of B", where);

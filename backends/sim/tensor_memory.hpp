@@ -31,7 +31,7 @@ struct tensor_piece {
 };
 
 struct tensor_allocation {
-  int column, columns;
+  int column, columns, warp;
   site where;
 };
 
@@ -139,9 +139,9 @@ inline void touch_region(block& home, const thread& t, const tensor_region& r, c
     }
 }
 
-/// Takes columns for the running warp: the first that are free, or with odd seeds the last, as other blocks of the
+/// Takes columns for the warp of thread t: the first that are free, or with odd seeds the last, as other blocks of the
 /// multiprocessor may hold some.
-inline int allocate_columns(block& home, int columns, bool from_behind, const site& where) {
+inline int allocate_columns(block& home, const thread& t, int columns, bool from_behind, const site& where) {
   if (columns < 32 || columns > tensor_columns || !std::has_single_bit(static_cast<unsigned>(columns)))
     fault(where, "allocates " + std::to_string(columns) + " columns: not 32, 64, 128, 256 or 512");
   tensor_state& memory = tensors_of(home);
@@ -164,7 +164,7 @@ inline int allocate_columns(block& home, int columns, bool from_behind, const si
       memory.piece(group, column) = {};
       memory.piece(group, column).allocated = true;
     }
-  memory.allocations.push_back({found, columns, where});
+  memory.allocations.push_back({found, columns, t.index / home.warp_lanes, where});
   return found;
 }
 
@@ -196,7 +196,8 @@ inline void check_tensor_memory_freed(const block& b) {
   if (b.tensors == nullptr || b.tensors->allocations.empty()) return;
   const tensor_allocation& a = b.tensors->allocations.front();
   fault("block " + std::to_string(b.index) + " ended with " + std::to_string(a.columns) +
-        " columns of tensor memory that it has not freed (" + text_of(a.where) + ")");
+        " columns of tensor memory that its warp " + std::to_string(a.warp) + " took and has not freed (" +
+        text_of(a.where) + ")");
 }
 
 }  // namespace backends::sim

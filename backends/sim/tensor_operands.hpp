@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operands of tcgen05 instructions as the bits of their descriptors say (PTX ISA, tcgen05 "shared memory descriptor",
-// "canonical layouts", "instruction descriptor"). Nothing here knows how backends/cuda/ptx puts the bits together.
+// "canonical layouts", "instruction descriptor"). The fields are those of backends/cuda/ptx, whose places in the words a
+// test holds to the ISA's tables; where the bytes of a matrix stand is written here once more.
 #pragma once
 
+#include <octavo/backends/cuda/ptx/tcgen05_descriptors.hpp>
 #include <octavo/backends/sim/machine.hpp>
 #include <octavo/config.hpp>
 
@@ -14,36 +16,23 @@ namespace backends::sim {
 
 enum class fp8 { e4m3 = 0, e5m2 = 1 };
 
-/// What an instruction descriptor says of a product.
-struct decoded_instruction {
-  int columns;
-  fp8 a, b;
-  bool a_transposed, b_transposed;  ///< the axis that is not contracted is consecutive
-  int a_scale_byte, b_scale_byte;
-};
-
-inline decoded_instruction decode_instruction(std::uint32_t bits, bool scaled, const site& where) {
-  const auto field = [&](int at, int size) { return static_cast<int>(bits >> at & ((1u << size) - 1)); };
+/// What an instruction descriptor says of a product, where all of it is modelled.
+inline ptx::instruction_descriptor decode_instruction(std::uint32_t bits, bool scaled, const site& where) {
+  const auto d = ptx::instruction_descriptor::decode(bits, scaled);
   const auto reject = [&](const char* what) {
     fault(where, std::string("gives an instruction descriptor ") + what +
                      " for kind::" + (scaled ? "mxf8f6f4" : "f8f6f4") + " (bits " + std::to_string(bits) + ")");
   };
-  if (field(0, 3) != 0) reject("of a sparse product, which is not modelled");
-  if (field(13, 2) != 0) reject("that negates an operand, which is not modelled");
-  if (field(7, 3) > 1 || field(10, 3) > 1) reject("of element types other than E4M3 and E5M2, which are not modelled");
-  if (scaled) {
-    if (field(3, 1) != 0 || field(6, 1) != 0 || field(24, 3) != 0 || field(31, 1) != 0) reject("with a reserved bit");
-    if (field(23, 1) != 1) reject("whose scales are not E8M0");
-    if (field(27, 2) != 1) reject("of other than 128 rows (of one block)");
-  } else {
-    if (field(3, 1) != 0 || field(6, 1) != 0 || field(23, 1) != 0 || field(29, 3) != 0) reject("with a reserved bit");
-    if (field(4, 2) != 1) reject("whose sums are not FP32");
-    if (field(24, 5) != 8) reject("of other than 128 rows, which is not modelled");
-  }
-  const int columns = field(17, 6) * 8;
-  if (columns < 16 || columns > 256 || columns % 16 != 0) reject("whose N is not a multiple of 16 from 16 to 256");
-  return {columns,           static_cast<fp8>(field(7, 3)), static_cast<fp8>(field(10, 3)), field(15, 1) != 0,
-          field(16, 1) != 0, scaled ? field(29, 2) : 0,     scaled ? field(4, 2) : 0};
+  if (d.sparse || d.sparsity_selector != 0) reject("of a sparse product, which is not modelled");
+  if (d.negate_a || d.negate_b) reject("that negates an operand, which is not modelled");
+  if (d.a_type > 1 || d.b_type > 1) reject("of element types other than E4M3 and E5M2, which are not modelled");
+  if (d.encode() != bits) reject("with a reserved bit");
+  if (!d.e8m0_scales) reject("whose scales are not E8M0");
+  if (d.sum_type != 1) reject("whose sums are not FP32");
+  if (d.rows != ptx::mma_rows) reject("of other than 128 rows of one block, which is not modelled");
+  if (d.columns < 16 || d.columns > 256 || d.columns % 16 != 0)
+    reject("whose N is not a multiple of 16 from 16 to 256");
+  return d;
 }
 
 /// A matrix in shared memory: rows (its axis that is not contracted) x 32 elements of K.
@@ -82,36 +71,19 @@ struct decoded_operand {
 
 inline decoded_operand decode_operand(const block& home, std::uint64_t bits, int rows, bool transposed,
                                       const char* name, const site& where, int depth_chunks = 2) {
-  const auto field = [&](int at, int size) { return static_cast<std::uint32_t>(bits >> at & ((1ull << size) - 1)); };
+  const auto given = ptx::shared_descriptor::decode(bits);
   const auto reject = [&](const std::string& what) {
     fault(where, std::string("gives a descriptor of ") + name + " " + what);
   };
-  if (field(14, 2) != 0 || field(30, 2) != 0 || field(53, 8) != 0) reject("with a reserved bit");
-  if (field(46, 3) != 1) reject("whose bits 46 to 48 are not 1, as tcgen05 demands");
-  if (field(49, 3) != 0) reject("with a base offset, which is not modelled");
-  if (field(52, 1) != 0) reject("with an absolute leading address, which is not modelled");
-  int pattern = 0;
-  switch (field(61, 3)) {
-    case 0:
-      pattern = 16;
-      break;
-    case 2:
-      pattern = 128;
-      break;
-    case 4:
-      pattern = 64;
-      break;
-    case 6:
-      pattern = 32;
-      break;
-    case 1:
-      reject("swizzled by 32-byte atoms, which is not modelled");
-      break;
-    default:
-      reject("with swizzle " + std::to_string(field(61, 3)) + ", which is invalid");
-  }
-  const decoded_operand d{field(0, 14) << 4, field(16, 14) << 4, field(32, 14) << 4, pattern, rows,
-                          transposed,        depth_chunks};
+  if (given.encode() != bits) reject("with a reserved bit");
+  if (given.constant != 1) reject("whose bits 46 to 48 are not 1, as tcgen05 demands");
+  if (given.base_offset != 0) reject("with a base offset, which is not modelled");
+  if (given.leading_is_absolute) reject("with an absolute leading address, which is not modelled");
+  const auto code = static_cast<std::uint32_t>(given.pattern);
+  if (code == 1) reject("swizzled by 32-byte atoms, which is not modelled");
+  if (code % 2 != 0) reject("with swizzle " + std::to_string(code) + ", which is invalid");
+  const int pattern = ptx::row_bytes(given.pattern);
+  const decoded_operand d{given.start, given.leading, given.stride, pattern, rows, transposed, depth_chunks};
   if (pattern > 16) {
     const std::uint32_t in_row = d.start % static_cast<std::uint32_t>(pattern);
     const auto used = static_cast<std::uint32_t>(transposed ? rows : 32);

@@ -16,7 +16,8 @@ OCTAVO_DEVICE float at_least_tiny(float factor) { return factor < 1e-36f ? 1e-36
 /// Where |M| is beyond this, the digits that a fused s * factor - M keeps of the product and a maximum of rounded products
 /// does not are worth more than rounding P: products are then rounded first, in every loop.
 inline constexpr float largest_fused = 0x1p20f;
-OCTAVO_DEVICE bool is_large(float m) { return !(fabsf(m) <= largest_fused); }
+/// Not so of a row that has no key yet, M = -inf; so of NaN.
+OCTAVO_DEVICE bool is_large(float m) { return !(fabsf(m) <= largest_fused) && m != -detail::float_infinity(); }
 
 /// 2^-e for a whole number e of at most 126 in magnitude, by its bits: added to a large number whose last place is 1, e
 /// stands in the lowest ones.

@@ -108,6 +108,20 @@ struct lse_not_written : wrong_statistics<lse_not_written> {
     if (i % 7 == 0) out.lse[i] = std::numeric_limits<float>::quiet_NaN();
   }
 };
+/// One element of O in 64, a step of BF16 too large: far too many to be roundings of ties, though O is within its bound.
+struct o_off_by_a_step : correct_passes {
+  template <class Config>
+  static status forward(queue& q, const problem& p, const forward_inputs& in, const forward_outputs& out,
+                        const workspace& w) {
+    const status s = cpu::forward<on_cpu<Config>>(q, p, in, out, w);
+    if (out.o.type != octavo::dtype::bf16) return s;
+    auto* o = static_cast<std::uint16_t*>(out.o.data);  // contiguous in the rows that faults are tried on
+    const std::int64_t elements = (p.packed ? p.total_q : p.b * p.s_q) * p.h_q * p.d_v;
+    for (std::int64_t i = 0; i < elements; i += 64)
+      if ((o[i] & 0x7fff) != 0) ++o[i];
+    return s;
+  }
+};
 struct one_statistic_too_many : correct_passes {
   template <class Config>
   static status forward(queue& q, const problem& p, const forward_inputs& in, const forward_outputs& out,

@@ -97,6 +97,7 @@ constexpr planted all_faults[] = {
     OCTAVO_FAULT(lse_in_log2),
     OCTAVO_FAULT(lse_finite_without_keys),
     OCTAVO_FAULT(lse_not_written),
+    OCTAVO_FAULT(o_off_by_a_step),
     OCTAVO_FAULT(one_statistic_too_many),
     OCTAVO_FAULT(stale_delta_for_matched),
     OCTAVO_FAULT(centring_forgotten_in_backward),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of cuda-simt whose registers count, for the compiler's report. Nothing here runs.
 #include <octavo/backends/cuda/simt/machine.hpp>
-#include <octavo/backends/gpu/launch.hpp>
 #include <octavo/backends/simt/delta_sums.hpp>
 #include <octavo/backends/simt/dkv.hpp>
 #include <octavo/backends/simt/dq.hpp>
 #include <octavo/backends/simt/forward.hpp>
+
+#include "report.hpp"
 
 using namespace octavo;
 using namespace octavo::backends;
@@ -13,21 +13,20 @@ using M = nvidia::machine;
 
 namespace {
 
-template <class Kernel>
-void* code() {
-  return reinterpret_cast<void*>(&gpu::run_blocks<Kernel>);
-}
-
-template <class Recipe, int D>
-void* kernels[] = {code<simt::forward_kernel<M, Recipe, delta::matched, D>>(),
-                   code<simt::delta_sums_kernel<M, Recipe, D>>(),
-                   code<simt::dq_kernel<M, Recipe, delta::matched, D>>(),
-                   code<simt::dq_kernel<M, Recipe, delta::consistent, D>>(),
-                   code<simt::dkv_kernel<M, Recipe, delta::matched, D>>(),
-                   code<simt::dkv_kernel<M, Recipe, delta::consistent, D>>()};
+struct schedules {
+  template <class Recipe, class Delta, int D>
+  using forward = simt::forward_kernel<M, Recipe, Delta, D>;
+  template <class Recipe, int D>
+  using delta_sums = simt::delta_sums_kernel<M, Recipe, D>;
+  template <class Recipe, class Delta, int D>
+  using dq = simt::dq_kernel<M, Recipe, Delta, D>;
+  template <class Recipe, class Delta, int D>
+  using dkv = simt::dkv_kernel<M, Recipe, Delta, D>;
+};
 
 }  // namespace
 
-extern void** const of_every_shape[];
-void** const of_every_shape[] = {kernels<recipe::tile, 64>, kernels<recipe::tile, 128>, kernels<recipe::token, 64>,
-                                 kernels<recipe::token, 128>};
+extern const reported* const of_every_shape[];
+const reported* const of_every_shape[] = {kernels<schedules, recipe::tile, 64>, kernels<schedules, recipe::tile, 128>,
+                                          kernels<schedules, recipe::token, 64>,
+                                          kernels<schedules, recipe::token, 128>};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens between an issue and the wait that observes it: whoever touches the destination of a copy, or writes its
 // source or the operands of a product meanwhile is found, whatever the order of things in this run.
+#include <octavo/backends/cuda/ptx/tensor_copy.hpp>
+
 #include "sim_checked/faults.hpp"
 #include "unit/sim/faults.hpp"
 
@@ -26,8 +28,10 @@ void make_barriers(int arrivals_at_empty) {
   if (thread() < copied_ints) shared<int>()[thread()] = 0;
   ptx::sync_block();
 }
+int issued_at = 0;  ///< the line
 void issue(const void* from) {
   full().arrive_expecting(copied_ints * 4);
+  issued_at = __LINE__ + 1;
   ptx::bulk_load(ptx::shared_memory(), from, copied_ints * 4, full());
 }
 
@@ -40,23 +44,24 @@ std::vector<std::string> faults(Function function, std::vector<sim::checks::rang
 
 TEST_CASE("checked: the destination of a copy is not touched before the copy is observed") {
   sim_test::image image(copied_ints * 4);
-  int issued = 0, touched = 0;
+  int touched = 0;
   const auto copy = [&](bool waits, bool writes) {
     return faults([&, waits, writes] {
       make_barriers(1);
-      issued = __LINE__ + 1;
       if (thread() == 0) issue(image.data());
       if (waits) full().wait(0);
       if (thread() < copied_ints) {
-        touched = __LINE__ + 1;
-        if (writes) shared<int>()[thread()] = 1;
-        if (!writes) shared<int>()[copied_ints + thread()] = shared<int>()[thread()];
+        const int mine = thread();
+        touched = __LINE__ + (writes ? 1 : 2);
+        if (writes) shared<int>()[mine] = 1;
+        if (!writes) shared<int>()[copied_ints + mine] = shared<int>()[mine];
       }
       if (!waits && thread() == 0) full().wait(0);
     });
   };
-  CHECK(all_have(copy(false, true), touched, "a copy of block 0 that the barrier at offset 8192 counts", "a race"));
-  CHECK(all_have(copy(false, false), "a copy of block 0", "a race"));
+  CHECK(all_have(copy(false, true), touched, issued_at, "a copy of block 0 that the barrier at offset 8192 counts",
+                 "a race"));
+  CHECK(all_have(copy(false, false), touched, issued_at, "sim: planted: ", "a copy of block 0", "a race"));
   CHECK(all_empty(copy(true, false)));
   CHECK(all_empty(copy(true, true)));
 }
@@ -77,15 +82,45 @@ TEST_CASE("checked: the source of a copy is not written before the copy is obser
         },
         buffers);
   };
-  CHECK(all_have(copy(false), written, "writes 1 bytes at offset 5 of global buffer 0", "a copy of block 0", "reads"));
+  CHECK(all_have(copy(false), written, issued_at, "writes 1 bytes at offset 5 of global buffer 0", "a copy of block 0",
+                 "reads"));
   CHECK(all_empty(copy(true)));
   const auto too_long = [&] {
     make_barriers(1);
     if (thread() == 0) issue(image.data());
     full().wait(0);
   };
-  CHECK(all_have(faults(too_long, {{image.data(), copied_ints * 4 - 16}}),
+  CHECK(all_have(faults(too_long, {{image.data(), copied_ints * 4 - 16}}), issued_at, "sim: planted: a copy of block 0",
                  "reads 256 bytes at offset 0 of global buffer", "out of bounds"));
+}
+
+TEST_CASE("checked: a box of a tensor reads what lies in the tensor, and fills all of its destination") {
+  constexpr int rows = 3, pitch = 48, width = 40, box_rows = 8, bytes = (rows - 1) * pitch + width;
+  sim_test::image image(rows * pitch);
+  const std::vector<sim::checks::range> buffers{{image.data(), bytes}};  // nothing behind the last row's end
+  ptx::tensor_map map;
+  REQUIRE(ptx::encode(map, {image.data(), 2, {width, rows}, {pitch}, {pitch, box_rows}, ptx::swizzle::none}));
+  int loaded = 0, read = 0;
+  const auto copy = [&](int x, int y, bool waits) {
+    return faults(
+        [&, x, y, waits] {
+          make_barriers(1);
+          if (thread() == 0) full().arrive_expecting(box_rows * pitch);
+          loaded = __LINE__ + 1;
+          if (thread() == 0) ptx::tensor_load(ptx::shared_memory(), map, x, y, full());
+          if (waits) full().wait(0);
+          read = __LINE__ + 1;
+          if (thread() == 70) shared<int>()[copied_ints] = shared<int>()[4 * pitch / 4];
+          full().wait(0);
+        },
+        buffers);
+  };
+  CHECK(all_empty(copy(0, 0, true)));
+  CHECK(all_empty(copy(-8, -2, true)));
+  CHECK(all_empty(copy(24, 1, true)));
+  // Row 4 of the box, which is outside of the tensor, is a part of the copy as well.
+  CHECK(all_have(copy(0, 0, false), read, loaded, "sim: planted: ", "(warp 2, lane 6) of block 0", "a copy of block 0",
+                 "a race"));
 }
 
 TEST_CASE("checked: a stage is loaded again when all its readers have said that they are done") {
@@ -111,7 +146,7 @@ TEST_CASE("checked: a stage is loaded again when all its readers have said that 
     });
   };
   CHECK(all_empty(pipeline(true)));
-  CHECK(all_have(pipeline(false), read, "a copy of block 0", "writes 256 bytes at offset 0", "a race"));
+  CHECK(all_have(pipeline(false), read, issued_at, "a copy of block 0", "writes 256 bytes at offset 0", "a race"));
 }
 
 TEST_CASE("checked: operands of a product are not written before the product is waited for") {

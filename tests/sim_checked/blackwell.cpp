@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Blackwell kernels under the checker.
+// The Blackwell kernels under the checker, with any seed: of one d here, of the other in blackwell_128.cpp.
 #include <octavo/backends/sim/blackwell.hpp>
 
 #include "sim_checked/blocks.hpp"
 
-TEST_CASE("checked: the Blackwell kernels are free of races and of accesses out of bounds, with any seed") {
+namespace {
+
+template <class Delta>
+void check(sim_checked::small_problem (*make)(std::int64_t, bool)) {
   namespace backends = octavo::backends;
-  sim_checked::check_schedules<backends::sim_cuda_blackwell, octavo::recipe::mx32, backends::blackwell::schedules>(
-      backends::sim::accumulation::ideal);
+  sim_checked::check_schedules<backends::sim_cuda_blackwell, octavo::recipe::mx32, Delta,
+                               backends::blackwell::schedules>(make);
+}
+
+}  // namespace
+
+TEST_CASE("checked: the Blackwell kernels are free of races and of accesses out of bounds: d 64, matched") {
+  check<octavo::delta::matched>(sim_checked::causal_head);
+}
+TEST_CASE("checked: the Blackwell kernels are free of races and of accesses out of bounds: d 64, consistent, packed") {
+  check<octavo::delta::consistent>(sim_checked::packed_group);
 }

@@ -11,35 +11,48 @@
 #include <cstring>
 #include <vector>
 
-#include "sim_checked/one_head.hpp"
+#include "sim_checked/small_problem.hpp"
 
 namespace sim_checked {
 
-/// At d = 64 alone: the passes of the backend would compile d = 128, too.
-template <class Config, class Schedules>
+/// At one d alone: the passes of the backend would compile both.
+template <class Config, class Schedules, int D>
 struct block_passes_of {
-  using forward = octavo::backends::cuda_common::block_forward<Config, Schedules, 64>;
-  using backward = octavo::backends::cuda_common::block_backward<Config, Schedules, 64>;
+  using forward = octavo::backends::cuda_common::block_forward<Config, Schedules, D>;
+  using backward = octavo::backends::cuda_common::block_backward<Config, Schedules, D>;
 };
 
-/// Runs Schedules on a causal problem under several seeds, with finite inputs and with a NaN in each.
-template <class Backend, class Recipe, class Schedules>
-void check_schedules(octavo::backends::sim::accumulation accumulator) {
-  using config = octavo::config<Backend, Recipe, octavo::delta::matched>;
+/// One head under a causal mask; the extents are no multiples of tiles.
+inline small_problem causal_head(std::int64_t d, bool with_nan) {
   octavo::problem p;
-  p.s_q = 200, p.s_kv = 264;
+  p.s_q = 200, p.s_kv = 264, p.d_qk = p.d_v = d;
   p.mask.causal = octavo::causal_mask::bottom_right;
   p.deterministic = true;
+  return {p, with_nan};
+}
+/// Documents of odd lengths, one of no queries, of two query heads that share keys; rows behind the last one.
+inline small_problem packed_group(std::int64_t d, bool with_nan) {
+  octavo::problem p;
+  p.b = 4, p.h_q = 2, p.h_kv = 1, p.s_q = 131, p.s_kv = 137, p.d_qk = p.d_v = d;
+  p.mask.causal = octavo::causal_mask::top_left;
+  p.packed = true, p.total_q = 160, p.total_kv = 180;
+  p.deterministic = true;
+  return {p, with_nan, {0, 131, 131, 132, 157}, {0, 137, 141, 150, 176}};
+}
+
+/// Runs Schedules on what make(d, with_nan) gives under several seeds, with finite inputs and with a NaN in each.
+template <class Backend, class Recipe, class Delta, class Schedules, int D = 64>
+void check_schedules(small_problem (*make)(std::int64_t d, bool with_nan)) {
+  using config = octavo::config<Backend, Recipe, Delta>;
   for (const bool with_nan : {false, true}) {
     std::vector<float> first;
     for (const std::uint64_t seed : {0, 1, 2}) {
-      one_head head(p, with_nan);
+      small_problem problem = make(D, with_nan);
       typename Backend::queue queue;
       queue.how.seed = seed;
       queue.how.resident = 3;
-      queue.how.accumulator = accumulator;
-      CHECK(run_passes<block_passes_of<config, Schedules>>(head, queue) == "");
-      const std::vector<float> results = head.results();
+      CHECK(run_passes<block_passes_of<config, Schedules, D>>(problem, queue) == "");
+      const std::vector<float> results = problem.results();
       if (first.empty()) first = results;
       CHECK(std::memcmp(first.data(), results.data(), first.size() * sizeof(float)) == 0);
       for (const octavo::kernel_counts& k : queue.kernels) CHECK(k.races_checked);

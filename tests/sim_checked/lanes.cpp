@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_checked/one_head.hpp"
+#include "sim_checked/small_problem.hpp"
 
 namespace {
 
@@ -36,7 +36,7 @@ void check_seeds() {
   for (const bool with_nan : {false, true}) {
     std::vector<float> first;
     for (const std::uint64_t seed : {0, 1, 2}) {
-      one_head head(p, with_nan);
+      small_problem head(p, with_nan);
       typename B::queue queue;
       queue.how.seed = seed;
       queue.how.resident = 3;

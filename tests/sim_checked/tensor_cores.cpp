@@ -29,9 +29,9 @@ void multiply(int& issued) {
   const auto operand = [](int i) {
     return ptx::shared_operand::k_major(ptx::shared_memory() + i * tile_bytes, ptx::swizzle::bytes_32);
   };
+  constexpr auto plain = ptx::mma_instruction::plain<octavo::e4m3, octavo::e4m3>(128);
   issued = __LINE__ + 1;
-  ptx::tcgen05_mma(frame.address(), operand(0), operand(1),
-                   ptx::mma_instruction::plain<octavo::e4m3, octavo::e4m3>(128), false);
+  ptx::tcgen05_mma(frame.address(), operand(0), operand(1), plain, false);
   ptx::tcgen05_commit(frame.barrier(0));
 }
 
@@ -53,7 +53,8 @@ TEST_CASE("checked: operands of a tcgen05 product are not written before its com
     });
   };
   CHECK(all_empty(product(true)));
-  CHECK(all_have(product(false), written, "an operation of the tensor cores, issued by thread 0", "a race"));
+  CHECK(all_have(product(false), written, issued, "thread 77 (warp 2, lane 13) of block 0",
+                 "an operation of the tensor cores, issued by thread 0", "a race"));
 }
 
 TEST_CASE("checked: operands of a tcgen05 product are written before, and what wrote them is ordered before") {
@@ -73,23 +74,27 @@ TEST_CASE("checked: operands of a tcgen05 product are written before, and what w
     });
   };
   CHECK(all_empty(product(true, true)));
-  CHECK(all_have(product(true, false), written, "an operation of the tensor cores, issued by thread 0", "a race"));
+  CHECK(all_have(product(true, false), written, issued, "thread 77 (warp 2, lane 13) of block 0",
+                 "an operation of the tensor cores, issued by thread 0", "a race"));
   CHECK(all_have(product(false, true), issued, "which nothing has written"));
 }
 
 TEST_CASE("checked: the address that tcgen05_alloc writes is read behind a barrier") {
+  int looked = 0;
   const auto read = [&](bool behind) {
     return faults([&, behind] {
       if (thread() < 32)
         ptx::tcgen05_alloc(reinterpret_cast<ptx::tensor_address*>(ptx::shared_memory() + frame_at), 32);
       if (behind) ptx::sync_block();
-      if (thread() == 64 && frame.address().bits == 7) return;  // which it never is
+      looked = __LINE__ + 1;
+      if (thread() == 64 && shared<ptx::tensor_address>(frame_at)->bits == 7) return;  // which it never is
       ptx::sync_block();
       if (thread() < 32) ptx::tcgen05_dealloc(frame.address(), 32);
     });
   };
   CHECK(all_empty(read(true)));
-  CHECK(all_have(read(false), "shared memory"));  // a race, or read before it was written
+  // A race, or read before it was written.
+  CHECK(all_have(read(false), "sim: planted: ", looked, "thread 64 (warp 2, lane 0) of block 0", "shared memory"));
 }
 
 TEST_CASE("checked: a stage may be loaded again by who observes the commit of the product that read it") {

@@ -46,7 +46,7 @@ class attention_run {
   }
 
   bool forward() {
-    out_.o = memory_.take(result.o, "O", how_.o_in_f32 ? octavo::dtype::f32 : p_.element, o_shape());
+    out_.o = memory_.take(result.o, "O", o_type(), o_shape());
     out_.lse = memory_.take(result.lse, "LSE", rows());
     out_.m = memory_.take(result.m, "M", rows());
     out_.l = memory_.take(result.l, "l", rows());
@@ -56,8 +56,16 @@ class attention_run {
       out_.k_payload = take_payload(result.payloads.k, "k's payload", octavo::dtype::e4m3, case_.kv_side(p_.d_qk));
       out_.v_payload = take_payload(result.payloads.v, "v's payload", octavo::dtype::e4m3, case_.kv_side(p_.d_v));
     }
+    left_ = {out_.o, out_.o_residual, out_.m, out_.l};
     return call(octavo::pass::forward,
                 [&](octavo::workspace w) { return engine_.forward(on_.queue(), p_, in_, out_, w); });
+  }
+
+  /// In place of a forward: what another run's left.
+  void resume(const results& forward) {
+    left_.o = memory_.put(forward.o, o_type(), o_shape());
+    if (p_.o_residual) left_.o_residual = memory_.put(forward.o_residual, p_.element, o_shape());
+    left_.m = memory_.put(forward.m), left_.l = memory_.put(forward.l);
   }
 
   bool backward() {
@@ -93,7 +101,7 @@ class attention_run {
     in.q_payload = in_.q_payload, in.k_payload = in_.k_payload, in.v_payload = in_.v_payload;
     in.cu_seqlens_q = in_.cu_seqlens_q, in.cu_seqlens_kv = in_.cu_seqlens_kv;
     in.sink = in_.sink, in.key_shift = in_.key_shift;
-    in.o = out_.o, in.o_residual = out_.o_residual, in.m = out_.m, in.l = out_.l;
+    in.o = left_.o, in.o_residual = left_.o_residual, in.m = left_.m, in.l = left_.l;
     if (p_.payload_inputs) in.dout_payload = memory_.put(case_.payloads.dout, gradient_payload(), case_.q_side(p_.d_v));
     // The stale delta is of dO as given, even where products take its payload.
     if (!in.dout_payload || engine_.delta == "stale") in.dout = memory_.put(case_.dout, p_.element, o_shape());
@@ -117,6 +125,7 @@ class attention_run {
     return memory_.take(to, name, type, shape, payload_extents::of(engine_.recipe, shape, p_.b, p_.packed));
   }
   octavo::dtype gradient_payload() const { return engine_.e5m2_gradients ? octavo::dtype::e5m2 : octavo::dtype::e4m3; }
+  octavo::dtype o_type() const { return how_.o_in_f32 ? octavo::dtype::f32 : p_.element; }
   std::int64_t rows() const { return case_.statistics(); }
   tensor_shape q_shape() const { return case_.q_side(p_.d_qk, how_.order); }
   tensor_shape k_shape() const { return case_.kv_side(p_.d_qk, how_.order); }
@@ -131,6 +140,11 @@ class attention_run {
   arena memory_;
   octavo::forward_inputs in_;
   octavo::forward_outputs out_;
+  /// What the backward takes from the forward.
+  struct {
+    octavo::const_tensor o, o_residual;
+    const float *m = nullptr, *l = nullptr;
+  } left_;
 };
 
 /// Forward and, unless c.backward is off, backward of c by an engine of entry.
@@ -138,6 +152,15 @@ inline results run(const octavo::backend_entry& entry, const octavo::engine& e, 
                    const storage& how = {}) {
   attention_run r(entry, e, c, how);
   if (r.forward() && c.backward) r.backward();
+  return std::move(r.result);
+}
+
+/// The backward of c alone, on the O, M and l of another run's forward.
+inline results run_backward(const octavo::backend_entry& entry, const octavo::engine& e, const test_case& c,
+                            const storage& how, const results& forward) {
+  attention_run r(entry, e, c, how);
+  r.resume(forward);
+  r.backward();
   return std::move(r.result);
 }
 

@@ -36,6 +36,7 @@ struct image_input {
 };
 
 struct schedules {
+  static constexpr bool draws_tiles = false;
   template <class Recipe>
   static constexpr bool computes = has_schedule<Recipe>;
   template <class Recipe, int D>

@@ -5,10 +5,12 @@
 //     computes<Recipe>                         whether it has schedules for a recipe
 //     input<Recipe, D>                         one tensor's way to its images: work (a quantise kernel), carve, operand
 //     forward, dq, dkv<Recipe, Delta, D>, delta_sums<Recipe, D>      the kernels
+//     draws_tiles                              whether their blocks draw tiles from a list (tile_work.hpp)
 #pragma once
 
 #include <octavo/algorithm/passes.hpp>
 #include <octavo/backends/cuda/common/row_terms.hpp>
+#include <octavo/backends/cuda/common/tile_work.hpp>
 #include <octavo/backends/simt/block_launcher.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -96,15 +98,22 @@ struct block_forward {
   using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
   using kernel = typename Schedules::template forward<R, Delta, D>;
   image_qkv<B, R, typename Schedules::template input<R, D>> qkv;
+  made_list<B, R, true> rows;
 
   void carve(detail::carver& memory, const problem& p, const forward_inputs& in, const forward_outputs& out) {
     qkv.carve(memory, p, in, out, {.rows = true}, {.rows = true},
               {.columns = true, .fold = true, .extra_rows = kernel::extra_rows});
+    if constexpr (Schedules::draws_tiles) rows.carve(memory, qkv.q.work.blocks(), 1);
   }
   status run(typename B::queue& queue, const problem& p, const forward_inputs& in, const forward_outputs& out) const {
     block_launcher<B> on(queue, p, nullptr);
     qkv.run(on, p, in);
-    on.run(kernel{qkv.data(p, in), out, qkv.q.operand(), qkv.k.operand(), qkv.v.operand()});
+    kernel main{qkv.data(p, in), out, qkv.q.operand(), qkv.k.operand(), qkv.v.operand()};
+    if constexpr (Schedules::draws_tiles) {
+      on.run_rows(rows.maker(main.data));
+      main.list = rows.of(0);
+    }
+    on.run(main);
     return on.status();
   }
 };
@@ -117,12 +126,15 @@ struct block_backward {
   using input = typename Schedules::template input<R, D>;
   using operand = decltype(input{}.operand());
   using sums_kernel = typename Schedules::template delta_sums<R, D>;
+  enum row_kernel { sums_number, dq_number, row_kernels };  ///< which draw from the list of rows
   image_qkv<B, R, input> qkv;
   input dout;
   row_terms rows;
   delta_outputs sums;
   float* shift = nullptr;
   row_term_tile* terms = nullptr;
+  made_list<B, R, true> rows_list;
+  made_list<B, R, false> keys_list;
 
   /// main: the whole backward; else only the sums of the matched delta.
   void carve(detail::carver& memory, const problem& p, const backward_inputs& in, const quantized& save_dout,
@@ -134,15 +146,29 @@ struct block_backward {
     if (p.payload_inputs && in.dout_payload) dout.work.given = in.dout_payload;
     if (p.save_payloads) dout.work.made = save_dout;
     dout.carve(memory, {.rows = true, .columns = main});
+    if constexpr (Schedules::draws_tiles) {
+      rows_list.carve(memory, dout.work.blocks(), row_kernels);
+      if (main) keys_list.carve(memory, qkv.k.work.blocks(), 1);
+    }
     if (!main) return;
     const std::int64_t statistics = p.stat_rows() * p.h_q;
     for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift})
       *x = memory.take<float>(statistics);
     terms = memory.take<row_term_tile>(dout.work.blocks());
   }
-  void quantise(block_launcher<B>& on, const problem& p, const backward_inputs& in) const {
+  void prepare(block_launcher<B>& on, const problem& p, const backward_inputs& in, bool main) const {
+    if constexpr (Schedules::draws_tiles) {
+      on.run_rows(rows_list.maker(qkv.data(p, in)));
+      if (main) on.run_rows(keys_list.maker(qkv.data(p, in)));
+    }
     qkv.run(on, p, in);
     on.run(dout.work);
+  }
+  /// Runs a kernel that draws from a list, where the schedules have them.
+  template <class Kernel, class List>
+  static void run_drawing(block_launcher<B>& on, Kernel kernel, const List& list, int number) {
+    if constexpr (Schedules::draws_tiles) kernel.list = list.of(number);
+    on.run(kernel);
   }
   row_loop_data<R, operand> data(const problem& p, const backward_inputs& in) const {
     return {{qkv.data(p, in), dout.work.given, in.m, rows},
@@ -155,13 +181,13 @@ struct block_backward {
   status run_delta(typename B::queue& queue, const problem& p, const backward_inputs& in,
                    const delta_outputs& out) const {
     block_launcher<B> on(queue, p, nullptr);
-    quantise(on, p, in);
-    on.run(sums_kernel{data(p, in), in.delta_shift, out, nullptr});
+    prepare(on, p, in, false);
+    run_drawing(on, sums_kernel{data(p, in), in.delta_shift, out, nullptr}, rows_list, sums_number);
     return on.status();
   }
   status run(typename B::queue& queue, const problem& p, const backward_inputs& in, const backward_outputs& out) const {
     block_launcher<B> on(queue, p, nullptr);
-    quantise(on, p, in);
+    prepare(on, p, in, true);
     const row_loop_data<R, operand> d = data(p, in);
     row_terms_kernel<R, Delta, D, operand> make_terms{
         d.backward, d.dout, in.dout, in.o,  p.o_residual ? in.o_residual : const_tensor{},
@@ -170,12 +196,16 @@ struct block_backward {
       make_terms.shift = in.delta_shift;
       make_terms.sums = {const_cast<float*>(in.delta_n), const_cast<float*>(in.delta_sum)};
     } else if constexpr (!Delta::reads_o) {
-      on.run(sums_kernel{d, in.delta_shift, sums, shift});
+      run_drawing(on, sums_kernel{d, in.delta_shift, sums, shift}, rows_list, sums_number);
     }
     on.run(make_terms);
-    on.run(typename Schedules::template dkv<R, Delta, D>{d.backward, d.q, d.k, d.v, d.dout, terms, out.dk, out.dv});
-    on.run(typename Schedules::template dq<R, Delta, D>{d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr,
-                                                        out.row_sum, out.l1});
+    run_drawing(on,
+                typename Schedules::template dkv<R, Delta, D>{d.backward, d.q, d.k, d.v, d.dout, terms, out.dk, out.dv},
+                keys_list, 0);
+    run_drawing(on,
+                typename Schedules::template dq<R, Delta, D>{
+                    d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr, out.row_sum, out.l1},
+                rows_list, dq_number);
     if (p.sink) on.run_rows(sink_gradient_kernel<B, R>{d.backward, out.dsink});
     return on.status();
   }

@@ -32,6 +32,11 @@ struct ring_place {
   }
   /// Reader: until the stage is full.
   OCTAVO_DEVICE void wait_full(ring<stages>& r) const { r.full[stage].wait(parity); }
+  /// Reader: the warp has read the stage.
+  OCTAVO_DEVICE void release(ring<stages>& r, int lane) const {
+    ptx::sync_warp();
+    if (lane == 0) r.empty[stage].arrive();
+  }
   /// Writer: until the readers of the round before have left it (in the first round it is free).
   OCTAVO_DEVICE void wait_empty(ring<stages>& r) const { r.empty[stage].wait(parity ^ 1); }
 };

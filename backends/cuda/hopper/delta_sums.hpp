@@ -18,17 +18,15 @@ struct delta_sums_kernel {
   const float* given_shift = nullptr;  ///< c from the caller, or null
   delta_outputs sums;                  ///< n and sum, the sink's term included
   float* shift = nullptr;              ///< c that was used, or null
+  work_list list{};                    ///< of query tiles
 
-  std::int64_t blocks() const {
-    const pass_data<Recipe>& d = data.backward.forward;
-    return d.q_docs.slots(tile_tokens) * d.problem.h_q;
-  }
+  std::int64_t blocks(int multiprocessors) const { return list.blocks(multiprocessors); }
   OCTAVO_DEVICE void operator()() const { loop::run(*this); }
 
   struct consumer : loop::template rows_of_group<delta_sums_kernel> {
     using loop_stage = typename loop::stage;
 
-    OCTAVO_DEVICE void run(tile_run all) {
+    OCTAVO_DEVICE void run(ring_place<loop::stages>& at_stage) {
       float m[2], c[2] = {0, 0}, n[2] = {0, 0}, sum[2] = {0, 0};
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -36,13 +34,12 @@ struct delta_sums_kernel {
         if (this->kernel.given_shift != nullptr && this->exists(half))
           c[half] = this->kernel.given_shift[this->statistic(half)];
       }
-      const std::int64_t last_row = this->tile.first + this->first_row + (this->rows > 0 ? this->rows - 1 : 0);
-      const int last_beginning = row_keys::of(this->ranges, last_row).first;
-      ring_place<loop::stages> at_stage;
-      if (all.last > all.first) this->memory.queries.wait(0);
-      for (int t = all.first; t < all.last; ++t, at_stage.advance()) {
+      const int left = this->work.tokens - this->first_row;  // of the group's rows
+      const int last_row = this->work.first + this->first_row + (left > 64 ? 63 : left > 0 ? left - 1 : 0);
+      const int last_beginning = this->work.sees(last_row).first;
+      for (int t = this->seen.first; t < this->seen.last; ++t, at_stage.advance()) {
         const loop_stage& from = this->memory.ring_of[at_stage.stage];
-        const bool whole = this->mine.whole.holds(t);
+        const bool whole = holds_tile(this->seen_by_all, t);
         float s[columns], dp[columns];
         at_stage.wait_full(this->memory.tiles);
         this->start_scores(at_stage.stage, s);
@@ -61,7 +58,7 @@ struct delta_sums_kernel {
         finish_product<0>(dp);
         this->finish_dp(from, dp);
         this->drop_unweighted(from, s, dp);
-        this->release(at_stage.stage);
+        at_stage.release(this->memory.tiles, this->place.lane);
         const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
         // Rows begin in order: once the last one has, there is no c left to find.
         if (this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning) find_shift(dp, dp_factor, t, c);
@@ -100,7 +97,7 @@ struct delta_sums_kernel {
         const std::int64_t row = this->statistic(half);
         // The sink is one more column with dP = 0.
         const float sink =
-            sink_weight<functions>(this->forward().sink_log2(this->at.document, this->at.h_q, row), m[half]);
+            sink_weight<functions>(this->forward().sink_log2(this->work.document, this->work.head, row), m[half]);
         this->kernel.sums.n[row] = keys + sink;
         this->kernel.sums.sum[row] = over_keys - weighted(sink, c[half]);
         if (this->kernel.shift != nullptr) this->kernel.shift[row] = c[half];

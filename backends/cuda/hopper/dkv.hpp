@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dK and dV on Hopper: a block takes 128 keys of one head, 64 a warpgroup, and walks over the query tiles that see them,
-// for every query head of their group, 64 queries at a time:
+// dK and dV on Hopper: a block takes 128 keys of one head, and then the next ones that it draws, 64 a warpgroup, and walks
+// over the query tiles that see them, for every query head of their group, 64 queries at a time:
 //
 //     S^T = K Q^T     dP^T = V dO^T     P^T = 2^(s - exponent)     dS^T = P^T ((dP - c) - (delta - c))
 //     dV += quant(P^T) dO               dK += quant(dS^T) Q        quantised per key and 64 queries
@@ -9,8 +9,8 @@
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
 #pragma once
 
-#include <octavo/backends/cuda/common/ring.hpp>
 #include <octavo/backends/cuda/common/row_terms.hpp>
+#include <octavo/backends/cuda/common/tile_work.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
 #include <octavo/backends/simt/probabilities.hpp>
 
@@ -23,12 +23,15 @@ struct dkv_kernel {
   using E = typename Recipe::element;
   using G = typename Recipe::gradient_element;
   static constexpr bool folds = folds_token_scales<Recipe>;
+  /// consistent with `token`: P takes in the scales of V as it did in the forward.
+  static constexpr bool with_v_fold = folds && Delta::reuses_forward_p;
   /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64. `token` with the consistent delta,
   /// which needs most beside them, keeps some ten words of factors in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : 2;
-  static constexpr int step = 64;            ///< queries of a fragment
-  static constexpr int elements = step / 2;  ///< of a thread in it
+  static constexpr int places = D <= 64 ? 2 : 1;  ///< for tiles of keys: there is no memory for more
+  static constexpr int step = 64;                 ///< queries of a fragment
+  static constexpr int elements = step / 2;       ///< of a thread in it
 
   struct stage {
     std::uint8_t q[tile_tokens * D], q_columns[tile_tokens * D], dout[tile_tokens * D], dout_columns[tile_tokens * D];
@@ -36,11 +39,18 @@ struct dkv_kernel {
     float q_scale[scales_per_tile<Recipe>], do_scale[scales_per_tile<Recipe>];
     std::uint32_t nonfinite[4];
   };
-  struct shared {
+  /// A tile of keys.
+  struct keys_of_tile {
     std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
+    float k_scale[scales_per_tile<Recipe>], v_scale[scales_per_tile<Recipe>];
+    float v_fold[with_v_fold ? tile_tokens : 4];
+    std::uint32_t nonfinite[4];  ///< of V
+  };
+  struct shared {
+    keys_of_tile keys[places];
     stage ring_of[stages];
+    drawn_tiles<places> drawn;
     ring<stages> tiles;
-    ptx::shared_barrier keys;
     poisoned_results<D> poisoned;
     /// The derivatives of a softcap, element by element: registers have no room for them.
     float cap[elements][readers * ptx::group_threads];
@@ -51,115 +61,123 @@ struct dkv_kernel {
   image_operand q, k, v, dout;
   const row_term_tile* terms = nullptr;  ///< [h_q][slots of queries]
   tensor dk, dv;
+  work_list list{};  ///< of key tiles
 
-  std::int64_t blocks() const { return data.forward.kv_docs.slots(tile_tokens) * data.forward.problem.h_kv; }
+  std::int64_t blocks(int multiprocessors) const { return list.blocks(multiprocessors); }
 
   OCTAVO_DEVICE void operator()() const {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
-    const pass_data<Recipe>& d = data.forward;
-    const std::int64_t h_kv = ptx::block_index() / k.slots, slot = ptx::block_index() % k.slots;
-    const token_tile tile = d.kv_docs.tile_at(slot, tile_tokens);
-    if (tile.tokens == 0) return;
     if (ptx::thread_index() == 0) {
+      memory.drawn.at.init(readers * 4);
       memory.tiles.init(readers * 4);
-      memory.keys.init(1);
       ptx::fence_barriers();
     }
     memory.poisoned.clear(threads);
     ptx::sync_block();
-    const std::int64_t group = d.problem.group();
-    const head_of_document at = d.head(tile.document, h_kv * group);
-    const key_ranges ranges = d.ranges(at);
-    const tile_run all = query_tiles(ranges, at, tile);
-    const std::int64_t first_q_slot = at.q.length == 0 ? 0 : d.q_docs.first_slot(at.document, tile_tokens);
     if (ptx::thread_index() < ptx::group_threads) {
       ptx::lower_registers<24>();
-      if (ptx::thread_index() == 0 && all.last > all.first)
-        copy_tiles(memory, h_kv, k.tile(h_kv, slot), first_q_slot, all);
+      if (ptx::thread_index() == 0) copy_tiles(memory);
     } else {
       ptx::raise_registers<240>();
-      consumer{*this, memory, at, tile, ranges, k.tile(h_kv, slot), first_q_slot}.run(all);
+      const lane_place lane = lane_place::here();
+      const turns turn{lane.group};
+      ring_place<stages> now;
+      turn.begin();
+      memory.drawn.visit_all([&](const tile_work& work, const ring_place<places>& drawn) {
+        consumer{*this, memory, work, memory.keys[drawn.stage], lane}.run(now, turn, drawn);
+      });
+      turn.end();
     }
   }
 
  private:
-  OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t h_kv, std::int64_t kv_tile, std::int64_t first_q_slot,
-                                tile_run run) const {
-    memory.keys.arrive_expecting(sizeof memory.k + sizeof memory.v);
-    ptx::bulk_load(memory.k, k.images.rows + kv_tile * sizeof memory.k, sizeof memory.k, memory.keys);
-    ptx::bulk_load(memory.v, v.images.rows + kv_tile * sizeof memory.v, sizeof memory.v, memory.keys);
-    const std::int64_t group = data.forward.problem.group();
+  OCTAVO_DEVICE void copy_tiles(shared& memory) const {
+    constexpr int factors = scales_per_tile<Recipe>;
+    const int group = static_cast<int>(data.forward.problem.group());
     ring_place<stages> place;
-    for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-      OCTAVO_NO_UNROLL
-      for (int t = run.first; t < run.last; ++t, place.advance()) {
-        stage& to = memory.ring_of[place.stage];
-        const std::int64_t from = q.tile(h, first_q_slot + t);
-        place.wait_empty(memory.tiles);
-        ptx::shared_barrier& full = memory.tiles.full[place.stage];
-        full.arrive_expecting(sizeof to.q + sizeof to.q_columns + sizeof to.dout + sizeof to.dout_columns +
-                              sizeof to.terms + sizeof to.nonfinite + sizeof to.q_scale + sizeof to.do_scale);
-        ptx::bulk_load(to.q, q.images.rows + from * sizeof to.q, sizeof to.q, full);
-        ptx::bulk_load(to.dout, dout.images.rows + from * sizeof to.dout, sizeof to.dout, full);
-        ptx::bulk_load(&to.terms, terms + from, sizeof to.terms, full);
-        ptx::bulk_load(to.dout_columns, dout.images.columns + from * sizeof to.dout_columns, sizeof to.dout_columns,
-                       full);
-        ptx::bulk_load(to.q_columns, q.images.columns + from * sizeof to.q_columns, sizeof to.q_columns, full);
-        ptx::bulk_load(to.nonfinite, dout.images.nonfinite + from * 4, sizeof to.nonfinite, full);
-        constexpr int factors = scales_per_tile<Recipe>;
-        ptx::bulk_load(to.q_scale, q.scale + from * factors, sizeof to.q_scale, full);
-        ptx::bulk_load(to.do_scale, dout.scale + from * factors, sizeof to.do_scale, full);
-      }
-    }
+    memory.drawn.draw_all(
+        list,
+        [&](const tile_work& work, int stage, ptx::shared_barrier& full) {
+          const std::int64_t from = work.image;
+          keys_of_tile& to = memory.keys[stage];
+          full.arrive_expecting(memory.drawn.expected + sizeof to.k + sizeof to.v + sizeof to.k_scale +
+                                sizeof to.v_scale + sizeof to.nonfinite + (with_v_fold ? sizeof to.v_fold : 0));
+          ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, full);
+          ptx::bulk_load(to.v, v.images.rows + from * sizeof to.v, sizeof to.v, full);
+          ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, full);
+          ptx::bulk_load(to.v_scale, v.scale + from * factors, sizeof to.v_scale, full);
+          ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, full);
+          if constexpr (with_v_fold) ptx::bulk_load(to.v_fold, v.fold + from * tile_tokens, sizeof to.v_fold, full);
+        },
+        [&](const tile_work& work) {
+          OCTAVO_NO_UNROLL
+          for (int h = work.head * group; h < (work.head + 1) * group; ++h) {
+            OCTAVO_NO_UNROLL
+            for (int t = work.seen.first; t < work.seen.last; ++t, place.advance())
+              start_queries(memory, q.tile(h, work.first_seen + t), place);
+          }
+        });
+  }
+  OCTAVO_DEVICE void start_queries(shared& memory, std::int64_t from, const ring_place<stages>& place) const {
+    constexpr int factors = scales_per_tile<Recipe>;
+    stage& to = memory.ring_of[place.stage];
+    place.wait_empty(memory.tiles);
+    ptx::shared_barrier& full = memory.tiles.full[place.stage];
+    full.arrive_expecting(sizeof to.q + sizeof to.q_columns + sizeof to.dout + sizeof to.dout_columns +
+                          sizeof to.terms + sizeof to.nonfinite + sizeof to.q_scale + sizeof to.do_scale);
+    ptx::bulk_load(to.q, q.images.rows + from * sizeof to.q, sizeof to.q, full);
+    ptx::bulk_load(to.dout, dout.images.rows + from * sizeof to.dout, sizeof to.dout, full);
+    ptx::bulk_load(&to.terms, terms + from, sizeof to.terms, full);
+    ptx::bulk_load(to.dout_columns, dout.images.columns + from * sizeof to.dout_columns, sizeof to.dout_columns, full);
+    ptx::bulk_load(to.q_columns, q.images.columns + from * sizeof to.q_columns, sizeof to.q_columns, full);
+    ptx::bulk_load(to.nonfinite, dout.images.nonfinite + from * 4, sizeof to.nonfinite, full);
+    ptx::bulk_load(to.q_scale, q.scale + from * factors, sizeof to.q_scale, full);
+    ptx::bulk_load(to.do_scale, dout.scale + from * factors, sizeof to.do_scale, full);
   }
 
   /// One warpgroup's 64 keys.
   struct consumer {
     const dkv_kernel& kernel;
     shared& memory;
-    const head_of_document& at;
-    const token_tile& tile;
-    const key_ranges& ranges;
-    std::int64_t kv_tile, first_q_slot;
+    const tile_work& work;
+    const keys_of_tile& of_tile;
+    const lane_place& place;
 
-    lane_place place = lane_place::here();
     int first_key = 64 * (place.group - 1);  ///< of the group within the tile
-    ptx::matrix keys = ptx::matrix::at(memory.k + first_key * chunk_bytes, tile_tokens);
-    ptx::matrix values = ptx::matrix::at(memory.v + first_key * chunk_bytes, tile_tokens);
+    ptx::matrix keys = ptx::matrix::at(of_tile.k + first_key * chunk_bytes, tile_tokens);
+    ptx::matrix values = ptx::matrix::at(of_tile.v + first_key * chunk_bytes, tile_tokens);
     ptx::matrix first_q = ptx::matrix::at(memory.ring_of[0].q, tile_tokens);  ///< of the first stage
     ptx::matrix first_dout = ptx::matrix::at(memory.ring_of[0].dout, tile_tokens);
     ptx::matrix first_q_columns = ptx::matrix::at(memory.ring_of[0].q_columns, D);
     ptx::matrix first_dout_columns = ptx::matrix::at(memory.ring_of[0].dout_columns, D);
-    row_keys queries[2] = {queries_of(0), queries_of(1)};
-    tile_run seen_by_all = queries_of_all();  ///< queries that every key of the group is seen by
+    row_keys queries[2] = {work.sees(work.first + in_tile(0)), work.sees(work.first + in_tile(1))};
+    row_keys seen_by_all = work.seen_by_all[place.group - 1];  ///< queries that every key of the group is seen by
+    tile_run seen = work.seen;
     score_map<functions> map = score_map<functions>::of(kernel.data.forward.scale, kernel.data.forward.problem.softcap);
-    float k_scale[2] = {scale_of(kernel.k, 0), scale_of(kernel.k, 1)};
-    float v_scale[2] = {scale_of(kernel.v, 0), scale_of(kernel.v, 1)};
-    std::uint32_t v_nonfinite = any_bit(kernel.v.images.nonfinite + kv_tile * 4);
+    float k_scale[2] = {scale_of(of_tile.k_scale, 0), scale_of(of_tile.k_scale, 1)};
+    float v_scale[2] = {scale_of(of_tile.v_scale, 0), scale_of(of_tile.v_scale, 1)};
+    std::uint32_t v_nonfinite = any_bit(of_tile.nonfinite);
     float dk[D / 2] = {}, dv[D / 2] = {};
 
     OCTAVO_DEVICE int in_tile(int half) const { return first_key + place.row + 8 * half; }
-    OCTAVO_DEVICE row_keys queries_of(int half) const {
-      if (in_tile(half) >= tile.tokens || at.q.length == 0) return {0, 0};
-      const key_range rows = ranges.rows_of(tile.first + in_tile(half));
-      return {static_cast<int>(rows.first), static_cast<int>(rows.last)};
-    }
-    OCTAVO_DEVICE tile_run queries_of_all() const {
-      if (first_key + 64 > tile.tokens || at.q.length == 0) return {0, 0};
-      // Runs only move forward: the last key's begins last, the first one's ends first.
-      return {static_cast<int>(ranges.rows_of(tile.first + first_key + 63).first),
-              static_cast<int>(ranges.rows_of(tile.first + first_key).last)};
-    }
-    OCTAVO_DEVICE float scale_of(const image_operand& x, int half) const {
-      return x.scale[kv_tile * scales_per_tile<Recipe> + (folds ? in_tile(half) : 0)];
+    OCTAVO_DEVICE float scale_of(const float* scales, int half) const { return scales[folds ? in_tile(half) : 0]; }
+
+    OCTAVO_DEVICE void run(ring_place<stages>& now, const turns& turn, const ring_place<places>& drawn) {
+      const int group = static_cast<int>(kernel.data.forward.problem.group());
+      const int steps = group * (seen.last - seen.first) * tile_steps;
+      const place_of_results to{work.document, work.head, work.first, work.tokens};
+      if (steps > 0) walk(steps, now, turn);
+      drawn.release(memory.drawn.at, place.lane);  // the next tile of keys comes while this one's results are written
+      finish(to);
     }
 
-    OCTAVO_DEVICE void run(tile_run all) {
-      const std::int64_t first_head = at.h_kv * kernel.data.forward.problem.group();
-      const int steps = static_cast<int>(kernel.data.forward.problem.group()) * (all.last - all.first) * tile_steps;
-      if (steps == 0) return finish();
-      memory.keys.wait(0);
-      step_place here{first_head, all.first, 0, {}};
+   private:
+    /// What is left to know of the tile when its keys have been read.
+    struct place_of_results {
+      int document, head, first, tokens;
+    };
+    OCTAVO_DEVICE void walk(int steps, ring_place<stages>& now, const turns& turn) {
+      step_place here{seen.first, 0, now};
       here.stage.wait_full(memory.tiles);
       float x[elements], y[elements];  // S^T and dP^T, then the products with dO and Q, half by half
       start_scores(here, x);
@@ -167,27 +185,23 @@ struct dkv_kernel {
       finish_product<1>(x);
       make_p(x, here);
       finish_product<0>(y);
-      const turns turn{place.group};
-      turn.begin();
       for (int i = 1; i < steps; ++i) {
         step_place next = here;
-        next.advance(all);
+        next.advance(seen);
         add_step<true>(here, next, turn, x, y);
         here = next;
       }
       add_step<false>(here, here, turn, x, y);
-      turn.end();
-      finish();
+      here.advance(seen);
+      now = here.stage;
     }
 
-   private:
     static constexpr int tile_steps = tile_tokens / step;
     /// The parts of 64 channels in which a product of all channels is made.
     static constexpr int parts = D / 64;
 
     /// 64 queries of one head: half of a stage.
     struct step_place {
-      std::int64_t h;
       int t, first;  ///< tile of queries in its document; the first query in the tile
       ring_place<stages> stage;
 
@@ -198,9 +212,7 @@ struct dkv_kernel {
         if (first < tile_tokens) return;
         first = 0;
         stage.advance();
-        if (++t < all.last) return;
-        t = all.first;
-        ++h;
+        if (++t == all.last) t = all.first;  // of the next head
       }
     };
 
@@ -263,10 +275,7 @@ struct dkv_kernel {
       finish_product<(has_next ? 1 : 0)>(y);
       add<parts - 1>(dk, y, ds_factor);
       if constexpr (has_next) start_dp(next, y);
-      if (here.ends_stage()) {
-        ptx::sync_warp();
-        if (place.lane == 0) memory.tiles.empty[here.stage.stage].arrive();
-      }
+      if (here.ends_stage()) here.stage.release(memory.tiles, place.lane);
       if constexpr (has_next) finish_product<1>(x);
       turn.pass();
       if constexpr (has_next) {
@@ -348,7 +357,7 @@ struct dkv_kernel {
     /// consistent with `token`: log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold_of(int half) const {
       if constexpr (folds && Delta::reuses_forward_p)
-        return kernel.v.fold[kv_tile * tile_tokens + in_tile(half)];
+        return of_tile.v_fold[in_tile(half)];
       else
         return 0;
     }
@@ -379,21 +388,22 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE static int reader() { return ptx::thread_index() - ptx::group_threads; }
 
-    OCTAVO_DEVICE void finish() {
+    OCTAVO_DEVICE void finish(const place_of_results& to) {
       ptx::sync_named(place.group, ptx::group_threads);  // the whole group notes before any of it looks
       if (memory.poisoned.any[place.group - 1] != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < D / 2; ++i)
           if (memory.poisoned.holds(in_tile(row_half(i)), column(i, place.quad_lane))) dv[i] = detail::float_nan();
+        memory.poisoned.clear_group(place.group);
       }
-      write(kernel.dk, dk, kernel.data.forward.scale);
-      write(kernel.dv, dv, 1.0f);
+      write(to, kernel.dk, dk, kernel.data.forward.scale);
+      write(to, kernel.dv, dv, 1.0f);
     }
-    OCTAVO_DEVICE void write(const tensor& to, const float (&x)[D / 2], float scale) const {
+    OCTAVO_DEVICE void write(const place_of_results& at, const tensor& to, const float (&x)[D / 2], float scale) const {
       const std::int64_t first =
-          element_offset(to, kernel.data.forward.kv_docs, tile.document, tile.first + in_tile(0), at.h_kv) +
+          element_offset(to, kernel.data.forward.kv_docs, at.document, at.first + in_tile(0), at.head) +
           2 * place.quad_lane;
-      const bool exists[2] = {in_tile(0) < tile.tokens, in_tile(1) < tile.tokens};
+      const bool exists[2] = {in_tile(0) < at.tokens, in_tile(1) < at.tokens};
       const fragment_writer<D / 2> writer(to, first, exists);
       writer.write([&](int i) { return x[i] * scale; });
     }

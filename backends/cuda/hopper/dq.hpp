@@ -31,11 +31,9 @@ struct dq_kernel {
   const float* key_shift = nullptr;  ///< u [b, h_kv, d] where keys are centred and rows may keep a sum
   float* row_sum = nullptr;          ///< [b, h_q, s_q] or null
   float* l1 = nullptr;
+  work_list list{};  ///< of query tiles
 
-  std::int64_t blocks() const {
-    const pass_data<Recipe>& d = data.backward.forward;
-    return d.q_docs.slots(tile_tokens) * d.problem.h_q;
-  }
+  std::int64_t blocks(int multiprocessors) const { return list.blocks(multiprocessors); }
   OCTAVO_DEVICE void operator()() const { loop::run(*this); }
 
   struct consumer : loop::template rows_of_group<dq_kernel> {
@@ -46,12 +44,9 @@ struct dq_kernel {
     float exponent[2] = {}, shift[2] = {}, delta[2] = {}, weight[2] = {};  ///< of the two rows: see row_term_tile
     std::uint32_t rare = 0;  ///< not 0 where a row has a large M, or something that is not finite
 
-    OCTAVO_DEVICE void run(tile_run all) {
-      if (all.last == all.first) return finish();
+    OCTAVO_DEVICE void run(ring_place<loop::stages>& at) {
       load_terms();
-      this->memory.queries.wait(0);
-      ring_place<loop::stages> at;
-      for (int t = all.first; t < all.last; ++t, at.advance()) add_tile(t, at);
+      for (int t = this->seen.first; t < this->seen.last; ++t, at.advance()) add_tile(t, at);
       finish();
     }
 
@@ -75,13 +70,13 @@ struct dq_kernel {
       start_product(part, packed,
                     ptx::matrix::at(this->memory.ring_of[0].k_columns, D).behind(at.stage, sizeof(loop_stage)));
       finish_product<0>(part);
-      this->release(at.stage);
+      at.release(this->memory.tiles, this->place.lane);
       OCTAVO_UNROLL
       for (int i = 0; i < D / 2; ++i) dq[i] = fmaf(part[i], down[row_half(i)], dq[i]);
     }
 
     OCTAVO_DEVICE void load_terms() {
-      const row_term_tile& terms = this->kernel.terms[this->q_tile];
+      const row_term_tile& terms = this->of_tile.terms;
       rare = any_bit(terms.nonfinite) | any_bit(terms.special) | this->rows_nonfinite;
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -101,7 +96,7 @@ struct dq_kernel {
       round_large(s, factor, exponent);
       if (this->map.softcap == 0) [[likely]] {
         probabilities_of(s, 0, factor, tile.stage);
-        if (!this->mine.whole.holds(tile.t)) [[unlikely]]
+        if (!holds_tile(this->seen_by_all, tile.t)) [[unlikely]]
           forbid(s, 0.0f, this->keys, tile.t * tile_tokens, this->place.quad_lane);
       }
       finish_product<0>(dp);
@@ -116,7 +111,7 @@ struct dq_kernel {
           [&](int i) { return fold(first + i, from); });
       if (Delta::reuses_forward_p || rare == 0) [[likely]]
         return;
-      const row_term_tile& terms = this->kernel.terms[this->q_tile];  // 1, or of a row with a large M
+      const row_term_tile& terms = this->of_tile.terms;  // 1, or of a row with a large M
       OCTAVO_UNROLL
       for (int i = 0; i < N; ++i) x[i] *= terms.weight[this->in_tile(row_half(first + i))];
     }
@@ -202,14 +197,14 @@ struct dq_kernel {
         if (!this->exists(half) || this->place.quad_lane != 0) continue;
         const std::int64_t row = this->statistic(half);
         if (this->kernel.row_sum != nullptr)
-          this->kernel.row_sum[row] =
-              sum[half] + sink_gradient<functions>(this->kernel.data.backward, this->at.document, this->at.h_q, row);
+          this->kernel.row_sum[row] = sum[half] + sink_gradient<functions>(this->kernel.data.backward,
+                                                                           this->work.document, this->work.head, row);
         if (this->kernel.l1 != nullptr) this->kernel.l1[row] = magnitude[half];
       }
       // k_j = centred k_j + u: where the rows of dS sum to zero u drops out, else it does not.
       const float* u = this->kernel.key_shift;
-      if (u != nullptr && !d.q_docs.is_tail(this->tile.document))
-        u += (this->tile.document * d.problem.h_kv + this->at.h_kv) * D;
+      if (u != nullptr && !d.q_docs.is_tail(this->work.document))
+        u += (this->work.document * d.problem.h_kv + this->work.head / d.problem.group()) * D;
       else
         u = nullptr;
       if (u != nullptr) {
@@ -218,8 +213,7 @@ struct dq_kernel {
       }
       const tensor& to = this->kernel.dq;
       const std::int64_t first =
-          element_offset(to, d.q_docs, this->tile.document, this->tile.first + this->in_tile(0), this->at.h_q) +
-          2 * this->place.quad_lane;
+          element_offset(to, d.q_docs, this->work.document, this->row(0), this->work.head) + 2 * this->place.quad_lane;
       const bool exists[2] = {this->exists(0), this->exists(1)};
       const fragment_writer<D / 2> writer(to, first, exists);
       writer.write([&](int i) { return dq[i] * d.scale; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Hopper forward: a block takes 128 query rows of one head. One thread of the first warpgroup brings key tiles by
-// bulk copies; each of the other two takes 64 rows through
+// The Hopper forward: a block takes 128 query rows of one head, and then the next ones that it draws. One thread of the
+// first warpgroup brings key tiles by bulk copies; each of the other two takes 64 rows through
 //
 //     S = Q K^T        (FP8 product, d deep)            M' = max(M, ceil(max_j s))      a = 2^(M - M')
 //     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
@@ -11,7 +11,7 @@
 // the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
 
-#include <octavo/backends/cuda/common/ring.hpp>
+#include <octavo/backends/cuda/common/tile_work.hpp>
 #include <octavo/backends/cuda/hopper/nonfinite.hpp>
 #include <octavo/backends/cuda/hopper/scores.hpp>
 
@@ -30,6 +30,7 @@ struct forward_kernel {
   static constexpr int first_rows = D > 64 ? 64 : value_rows, rest_rows = value_rows - first_rows;
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 6 : 4;
+  static constexpr int places = 2;  ///< for tiles of rows
 
   struct stage {
     std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
@@ -38,10 +39,11 @@ struct forward_kernel {
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    std::uint8_t q[tile_tokens * D];
+    std::uint8_t q[places][tile_tokens * D];
     stage ring_of[stages];
+    float q_scale[places][scales_per_tile<Recipe>];
+    drawn_tiles<places> drawn;
     ring<stages> keys, values;
-    ptx::shared_barrier queries;
     poisoned_results<D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
@@ -49,94 +51,104 @@ struct forward_kernel {
   pass_data<Recipe> data;
   forward_outputs out;
   image_operand q, k, v;
+  work_list list{};  ///< of query tiles
 
-  std::int64_t blocks() const { return data.q_docs.slots(tile_tokens) * data.problem.h_q; }
+  std::int64_t blocks(int multiprocessors) const { return list.blocks(multiprocessors); }
 
   OCTAVO_DEVICE void operator()() const {
     auto& memory = *reinterpret_cast<shared*>(ptx::shared_memory());
-    // Heads one after another, so that blocks that run together share keys; the longest rows of a causal mask first.
-    const std::int64_t slots = q.slots, h = ptx::block_index() / slots;
-    const std::int64_t slot = slots - 1 - ptx::block_index() % slots;
-    const token_tile tile = data.q_docs.tile_at(slot, tile_tokens);
-    if (tile.tokens == 0) return;
     if (ptx::thread_index() == 0) {
+      memory.drawn.at.init(readers * 4);
       memory.keys.init(readers * 4);
       memory.values.init(readers * 4);
-      memory.queries.init(1);
       ptx::fence_barriers();
     }
     memory.poisoned.clear(threads);
     ptx::sync_block();
-    const head_of_document at = data.head(tile.document, h);
-    const key_ranges ranges = data.ranges(at);
-    const visible_tiles all = visible_tiles::of(ranges, tile.first, tile.tokens, false);
-    const std::int64_t first_kv_slot = at.kv.length == 0 ? 0 : data.kv_docs.first_slot(at.document, tile_tokens);
     if (ptx::thread_index() < ptx::group_threads) {
       ptx::lower_registers<24>();
-      if (ptx::thread_index() == 0 && all.any.last > all.any.first)
-        copy_tiles(memory, q.tile(h, slot), k.tile(at.h_kv, first_kv_slot), all.any);
+      if (ptx::thread_index() == 0) copy_tiles(memory);
     } else {
       ptx::raise_registers<240>();
-      consumer{*this, memory, at, tile, ranges}.run(all.any, q.tile(h, slot));
+      read_tiles(memory);
     }
   }
 
  private:
-  /// The producer: Q once, then a stage per key tile.
-  OCTAVO_DEVICE void copy_tiles(shared& memory, std::int64_t q_tile, std::int64_t kv_tile, tile_run run) const {
-    memory.queries.arrive_expecting(sizeof memory.q);
-    ptx::bulk_load(memory.q, q.images.rows + q_tile * sizeof memory.q, sizeof memory.q, memory.queries);
+  /// The producer: for every tile of rows that it draws Q, then a stage per key tile.
+  OCTAVO_DEVICE void copy_tiles(shared& memory) const {
+    constexpr int factors = scales_per_tile<Recipe>, bytes = tile_tokens * D;
     ring_place<stages> place;
-    OCTAVO_NO_UNROLL
-    for (int t = run.first; t < run.last; ++t, place.advance()) {
-      stage& to = memory.ring_of[place.stage];
-      const std::int64_t from = kv_tile + t;
-      place.wait_empty(memory.keys);
-      ptx::shared_barrier& k_full = memory.keys.full[place.stage];
-      k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor);
-      ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
-      constexpr int factors = scales_per_tile<Recipe>;
-      ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, k_full);
-      ptx::bulk_load(to.v_factor, (folds ? v.fold : v.scale) + from * factors, sizeof to.v_factor, k_full);
-      place.wait_empty(memory.values);
-      ptx::shared_barrier& v_full = memory.values.full[place.stage];
-      v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
-      ptx::bulk_load(to.v, v.images.columns + from * sizeof to.v, sizeof to.v, v_full);
-      ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, v_full);
-    }
+    memory.drawn.draw_all(
+        list,
+        [&](const tile_work& work, int to, ptx::shared_barrier& full) {
+          full.arrive_expecting(memory.drawn.expected + factors * sizeof(float) + bytes);
+          const std::int64_t from = work.image;
+          ptx::bulk_load(memory.q_scale[to], q.scale + from * factors, factors * sizeof(float), full);
+          ptx::bulk_load(memory.q[to], q.images.rows + from * bytes, bytes, full);
+        },
+        [&](const tile_work& work) {
+          OCTAVO_NO_UNROLL
+          for (int t = work.seen.first; t < work.seen.last; ++t, place.advance())
+            start_keys(memory, std::int64_t{work.first_seen} + t, place);
+        });
+  }
+  OCTAVO_DEVICE void start_keys(shared& memory, std::int64_t from, const ring_place<stages>& place) const {
+    constexpr int factors = scales_per_tile<Recipe>;
+    stage& to = memory.ring_of[place.stage];
+    place.wait_empty(memory.keys);
+    ptx::shared_barrier& k_full = memory.keys.full[place.stage];
+    k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor);
+    ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
+    ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, k_full);
+    ptx::bulk_load(to.v_factor, (folds ? v.fold : v.scale) + from * factors, sizeof to.v_factor, k_full);
+    place.wait_empty(memory.values);
+    ptx::shared_barrier& v_full = memory.values.full[place.stage];
+    v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
+    ptx::bulk_load(to.v, v.images.columns + from * sizeof to.v, sizeof to.v, v_full);
+    ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, v_full);
+  }
+
+  /// The readers: each warpgroup its half of every tile that was drawn.
+  OCTAVO_DEVICE void read_tiles(shared& memory) const {
+    const lane_place lane = lane_place::here();
+    const turns turn{lane.group};
+    ring_place<stages> now;
+    turn.begin();
+    memory.drawn.visit_all([&](const tile_work& work, const ring_place<places>& drawn) {
+      consumer{*this, memory, work, drawn.stage, turn, lane}.run(now);
+      drawn.release(memory.drawn.at, lane.lane);
+    });
+    turn.end();
   }
 
   /// One warpgroup's 64 rows.
   struct consumer {
     const forward_kernel& kernel;
     shared& memory;
-    const head_of_document& at;
-    const token_tile& tile;
-    const key_ranges& ranges;
+    const tile_work& work;
+    const int drawn;  ///< its place
+    const turns& turn;
+    const lane_place& place;
 
-    lane_place place = lane_place::here();
     int first_row = 64 * (place.group - 1);  ///< of the group within the tile
-    ptx::matrix queries = ptx::matrix::at(memory.q + first_row * chunk_bytes, tile_tokens);
+    row_keys seen_by_all = work.seen_by_all[place.group - 1];
+    ptx::matrix queries =
+        ptx::matrix::at(memory.q[0] + first_row * chunk_bytes, tile_tokens).behind(drawn, sizeof memory.q[0]);
     ptx::matrix first_keys = ptx::matrix::at(memory.ring_of[0].k, tile_tokens);  ///< of the first stage
     ptx::matrix first_values = ptx::matrix::at(memory.ring_of[0].v, value_rows);
     float o[value_rows / 2] = {};  ///< sums so far relative to 2^m; with the row sums behind them
     float l[2] = {0, 0}, m[2] = {0, 0}, maximum[2] = {minus_infinity, minus_infinity};
 
-    OCTAVO_DEVICE void run(tile_run all, std::int64_t q_tile) {
-      const problem& p = kernel.data.problem;
-      const std::int64_t row = tile.first + first_row;
-      const int rows = tile.tokens - first_row < 64 ? tile.tokens - first_row : 64;
-      const visible_tiles mine = visible_tiles::of(ranges, row, rows < 0 ? 0 : rows, rows == 64);
-      const row_keys keys[2] = {row_keys::of(ranges, row + place.row), row_keys::of(ranges, row + place.row + 8)};
-      const score_map<functions> map = score_map<functions>::of(kernel.data.scale, p.softcap);
-      const float q_scale[2] = {query_scale(q_tile, 0) * map.scale_log2, query_scale(q_tile, 1) * map.scale_log2};
-
-      if (all.last == all.first) return finish();
-      memory.queries.wait(0);
+    OCTAVO_DEVICE void run(ring_place<stages>& now) {
+      const tile_run seen = work.seen;
+      if (seen.last == seen.first) return finish();
+      const row_keys keys[2] = {work.sees(row(0)), work.sees(row(1))};
+      const score_map<functions> map = score_map<functions>::of(kernel.data.scale, kernel.data.problem.softcap);
+      const float q_scale[2] = {query_scale(0) * map.scale_log2, query_scale(1) * map.scale_log2};
       previous_tile before;
-      ring_place<stages> now;
-      visit<true>(all.first, now, before, keys, mine, map, q_scale);
-      for (int t = all.first + 1; t < all.last; ++t) visit<false>(t, now, before, keys, mine, map, q_scale);
+      visit<true>(seen.first, now, before, keys, map, q_scale);
+      for (int t = seen.first + 1; t < seen.last; ++t) visit<false>(t, now, before, keys, map, q_scale);
 
       float part[first_rows / 2], rest[rest_rows / 2 + 1];
       before.at.wait_full(memory.values);
@@ -161,12 +173,13 @@ struct forward_kernel {
     /// them. A product is added while the next one is computed.
     template <bool first>
     OCTAVO_DEVICE void visit(int t, ring_place<stages>& now, previous_tile& before, const row_keys (&keys)[2],
-                             const visible_tiles& mine, const score_map<functions>& map, const float (&q_scale)[2]) {
+                             const score_map<functions>& map, const float (&q_scale)[2]) {
       const stage& from = memory.ring_of[now.stage];
       float s[tile_tokens / 2], part[first_rows / 2], rest[rest_rows / 2 + 1];
 
       if constexpr (!first) before.at.wait_full(memory.values);
       now.wait_full(memory.keys);
+      turn.take();
       if constexpr (!first) start_product(part, before.weights, values(before, 0));
       start_product<D>(s, queries, first_keys.behind(now.stage, sizeof(stage)));
       if constexpr (!first) {
@@ -180,15 +193,16 @@ struct forward_kernel {
       const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
       float factor[2] = {at_least_tiny(q_scale[0] * k_scale), at_least_tiny(q_scale[1] * k_scale)};
       finish_scores<folds>(s, factor, from.k_scale, map, place.quad_lane);
-      if (!mine.whole.holds(t)) [[unlikely]]
+      if (!holds_tile(seen_by_all, t)) [[unlikely]]
         forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
       raise_maximum(s, from, factor);
+      turn.pass();
       if constexpr (!first) finish_values(rest, before);
       float alpha[2];
       raise_exponent(alpha);
       exponentials(s, from, factor, before.weights);
       rescale(alpha);
-      release(memory.keys, now.stage);  // the factors of `token` came with K
+      now.release(memory.keys, place.lane);  // the factors of `token` came with K
       before.at = now;
       before.v_scale = v_scale;
       now.advance();
@@ -207,18 +221,14 @@ struct forward_kernel {
       const stage& from = memory.ring_of[tile.at.stage];
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
         memory.poisoned.note(tile.weights, place, first_row, from.v, value_rows, 0, from.nonfinite);
-      release(memory.values, tile.at.stage);
+      tile.at.release(memory.values, place.lane);
     }
 
-    OCTAVO_DEVICE float query_scale(std::int64_t q_tile, int half) const {
-      const int row = folds ? first_row + place.row + 8 * half : 0;
-      return kernel.q.scale[q_tile * scales_per_tile<Recipe> + row];
-    }
-    /// The warp has read the stage.
-    OCTAVO_DEVICE void release(ring<stages>& r, int stage) const {
-      ptx::sync_warp();
-      if (place.lane == 0) r.empty[stage].arrive();
-    }
+    /// The thread's rows, counted from the first of the tile and of the document.
+    OCTAVO_DEVICE int in_tile(int half) const { return first_row + place.row + 8 * half; }
+    OCTAVO_DEVICE int row(int half) const { return work.first + in_tile(half); }
+    OCTAVO_DEVICE bool exists(int half) const { return in_tile(half) < work.tokens; }
+    OCTAVO_DEVICE float query_scale(int half) const { return memory.q_scale[drawn][folds ? in_tile(half) : 0]; }
 
     OCTAVO_DEVICE float fold(const stage& from, int i) const {
       return folds ? from.v_factor[column(i, place.quad_lane)] : 0.0f;
@@ -324,33 +334,30 @@ struct forward_kernel {
     OCTAVO_DEVICE void finish() {
       const pass_data<Recipe>& d = kernel.data;
       const forward_outputs& to = kernel.out;
-      const std::int64_t first = d.statistic(at.document, at.h_q, tile.first);
       float reciprocal[2];
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
-        const int in_tile = first_row + place.row + 8 * half;
-        const std::int64_t row = first + in_tile;
-        const bool exists = in_tile < tile.tokens;
+        const std::int64_t row_of_all = d.statistic(work.document, work.head, row(half));
         const float keys = (sums_by_product ? o[D / 2 + 2 * half] : l[half]) * (1.0f / p_scale<E>);
-        const float sink = exists ? d.sink_log2(at.document, at.h_q, row) : minus_infinity;
+        const float sink = exists(half) ? d.sink_log2(work.document, work.head, row_of_all) : minus_infinity;
         const float sum = keys + sink_weight<functions>(sink, m[half]);
         reciprocal[half] = reciprocal_or_zero(sum) * (1.0f / p_scale<E>);
-        if (!exists || place.quad_lane != 0) continue;
+        if (!exists(half) || place.quad_lane != 0) continue;
         if (to.lse != nullptr)
-          to.lse[row] = log_sum_exp(m[half], keys, sink) + (d.q_shift != nullptr ? d.q_shift[row] : 0.0f);
-        if (to.m != nullptr) to.m[row] = m[half];
-        if (to.l != nullptr) to.l[row] = sum;
+          to.lse[row_of_all] = log_sum_exp(m[half], keys, sink) + (d.q_shift != nullptr ? d.q_shift[row_of_all] : 0.0f);
+        if (to.m != nullptr) to.m[row_of_all] = m[half];
+        if (to.l != nullptr) to.l[row_of_all] = sum;
       }
       drop_poisoned();
-      const bool exists[2] = {first_row + place.row < tile.tokens, first_row + place.row + 8 < tile.tokens};
+      const bool both[2] = {exists(0), exists(1)};
       OCTAVO_UNROLL
       for (int i = 0; i < D / 2; ++i) o[i] *= reciprocal[row_half(i)];
-      const fragment_writer<D / 2> write_o(to.o, first_element(to.o), exists);
+      const fragment_writer<D / 2> write_o(to.o, first_element(to.o), both);
       write_o.write([&](int i) { return o[i]; });
       if (!d.problem.o_residual) [[likely]]
         return;
       leave_residual(to.o.type);
-      const fragment_writer<D / 2> write_residual(to.o_residual, first_element(to.o_residual), exists);
+      const fragment_writer<D / 2> write_residual(to.o_residual, first_element(to.o_residual), both);
       write_residual.write([&](int i) { return o[i]; });
     }
     /// What the rounding of O left.
@@ -369,8 +376,7 @@ struct forward_kernel {
     }
     /// Where the thread's first row and column stand.
     OCTAVO_DEVICE std::int64_t first_element(const tensor& t) const {
-      return element_offset(t, kernel.data.q_docs, tile.document, tile.first + first_row + place.row, at.h_q) +
-             2 * place.quad_lane;
+      return element_offset(t, kernel.data.q_docs, work.document, row(0), work.head) + 2 * place.quad_lane;
     }
     /// Rows that a NaN of V reached; the whole group notes before any of it looks.
     OCTAVO_DEVICE void drop_poisoned() {
@@ -379,8 +385,8 @@ struct forward_kernel {
         return;
       OCTAVO_UNROLL
       for (int i = 0; i < D / 2; ++i)
-        if (memory.poisoned.holds(first_row + place.row + 8 * row_half(i), column(i, place.quad_lane)))
-          o[i] = detail::float_nan();
+        if (memory.poisoned.holds(in_tile(row_half(i)), column(i, place.quad_lane))) o[i] = detail::float_nan();
+      memory.poisoned.clear_group(place.group);
     }
   };
 };

@@ -21,6 +21,15 @@ struct poisoned_results {
     for (int i = ptx::thread_index(); i < tile_tokens * D / 32; i += threads) word[i] = 0;
     if (ptx::thread_index() == 0) any[0] = any[1] = 0;
   }
+  /// A group's half, by all its threads, after all of them have read it; before any of them notes anew.
+  OCTAVO_DEVICE void clear_group(int group) {
+    ptx::sync_named(group, ptx::group_threads);
+    std::uint32_t* word = &bits[tile_tokens / 2 * (group - 1)][0];
+    for (int i = ptx::thread_index() % ptx::group_threads; i < tile_tokens / 2 * D / 32; i += ptx::group_threads)
+      word[i] = 0;
+    if (ptx::thread_index() % ptx::group_threads == 0) any[group - 1] = 0;
+    ptx::sync_named(group, ptx::group_threads);
+  }
   /// weights: of this thread's two rows, packed, over tokens [first, first + 32 steps) of a tile whose column image has
   /// `rows` rows; first_row: of the group within the tile. All lanes of a warp.
   template <int steps>

@@ -38,6 +38,7 @@ struct image_input {
 };
 
 struct schedules {
+  static constexpr bool draws_tiles = true;
   template <class Recipe>
   static constexpr bool computes = has_schedule<Recipe>;
   template <class Recipe, int D>

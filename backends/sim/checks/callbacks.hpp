@@ -94,11 +94,9 @@ void plain_access(const void* at, std::size_t bytes, access a, const std::source
   const detail::working c;
   c->access_at(reinterpret_cast<std::uintptr_t>(at), bytes, a == access::write, c->place_of(where));
 }
-std::uint32_t issue_copy(std::uint32_t barrier, const void* to, const void* from, std::size_t bytes,
-                         const std::source_location& where) {
+std::uint32_t issue_copy(std::uint32_t barrier, const range& to, const range& from, const std::source_location& where) {
   const detail::working c;
-  return c->issue_copy(barrier, reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), bytes,
-                       c->place_of(where));
+  return c->issue_copy(barrier, to, from, c->place_of(where));
 }
 void finish_copy(std::int64_t block, std::uint32_t barrier, std::uint32_t copy) {
   detail::working()->finish_copy(block, barrier, copy);
@@ -122,6 +120,7 @@ void check_aligned(const void* at, std::size_t alignment, const std::source_loca
   const detail::working c;
   c->check_aligned(reinterpret_cast<std::uintptr_t>(at), alignment, c->place_of(where));
 }
+const char* last_writer(std::uint32_t offset) { return detail::working()->last_writer(offset); }
 
 }  // namespace backends::sim::checks
 OCTAVO_END_NAMESPACE

@@ -96,6 +96,11 @@ class checker {
     fail(at, "accesses " + std::to_string(alignment) + " bytes at once at " + name_of(p) +
                  ", which is not a multiple of " + std::to_string(alignment));
   }
+  const char* last_writer(std::uint32_t offset) {
+    const clash found = current_->memory.last_write(offset);
+    writer_ = found.other == 0 ? "" : name_of_access(found.other) + " (" + places_.text(found.other_at) + ")";
+    return writer_.c_str();
+  }
   /// Whether it is no memory that threads share.
   bool is_private(std::uintptr_t p) { return p - running.shared >= running.shared_bytes && buffer_at(p) == nullptr; }
 
@@ -166,13 +171,12 @@ class checker {
   // ---- what is done for a block at another time ----
 
   /// The copy reads and writes after what its issuer has done or seen, and before what sees the barrier's phase.
-  std::uint32_t issue_copy(std::uint32_t barrier, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
-                           std::uint64_t at) {
+  std::uint32_t issue_copy(std::uint32_t barrier, const range& to, const range& from, std::uint64_t at) {
     phase_state& phase = current_->phase(barrier);
     const clock_value copy = ++phase.copies;
     act_as(epoch::make(current_->about.index, phase.slot, copy), [&] {
-      access_at(from, bytes, false, at);
-      access_at(to, bytes, true, at);
+      if (from.bytes > 0) access_at(reinterpret_cast<std::uintptr_t>(from.begin), from.bytes, false, at);
+      access_at(reinterpret_cast<std::uintptr_t>(to.begin), to.bytes, true, at);
     });
     return copy;
   }
@@ -341,6 +345,7 @@ class checker {
   }
 
   launch_description about_;
+  std::string writer_{};
   block_description shape_{};
   std::vector<buffer> buffers_{};
   buffer* last_ = nullptr;

@@ -80,8 +80,7 @@ void plain_access(const void* at, std::size_t bytes, access, const std::source_l
 
 // Accesses that something else makes later, between an issue and a wait. The order before is that of the issuing
 // threads; the order after comes with the barrier or the wait that the thread observes.
-std::uint32_t issue_copy(std::uint32_t barrier, const void* to, const void* from, std::size_t bytes,
-                         const std::source_location& where);
+std::uint32_t issue_copy(std::uint32_t barrier, const range& to, const range& from, const std::source_location& where);
 void finish_copy(std::int64_t block, std::uint32_t barrier, std::uint32_t copy);
 void begin_product(int group, std::uint32_t number);  ///< all threads of the warpgroup have issued it
 void product_reads(std::uint32_t offset, std::size_t bytes, const std::source_location& where);
@@ -95,6 +94,10 @@ void finish_tensor_operations(std::int64_t block, int thread, std::uint32_t numb
 /// Reports a fault of the running thread where it is not aligned. For vector accesses: a compiler's own call does not
 /// say what alignment the device's instruction wants.
 void check_aligned(const void* at, std::size_t alignment, const std::source_location& where);
+
+/// "thread 5 (warp 0, lane 5) of block 0 (forward.hpp:123)", who wrote a byte of the running thread's shared memory last;
+/// empty where nothing has. Valid until the next call.
+const char* last_writer(std::uint32_t offset);
 
 /// While it lives, the accesses of this thread are the simulator's. (The compiler adds its calls late: without the
 /// barriers it would see no one who could read `quiet`, and drop the stores.)

@@ -57,6 +57,13 @@ class shadow {
     return {};
   }
 
+  /// Who wrote a byte last, and where; an epoch of zero where nothing has.
+  clash last_write(std::size_t offset) const {
+    const cell& all = cells_[offset / granule];
+    const cell& c = (all.write & split_bit) != 0 ? split_[all.write & ~split_bit][offset % granule] : all;
+    return {finding::none, c.write, c.write_at};
+  }
+
  private:
   static constexpr std::uint64_t split_bit = std::uint64_t{1} << 63, set_bit = std::uint64_t{1} << 62;
   static constexpr std::size_t many_readers = 512, readers_of_other_blocks = 16;

@@ -88,7 +88,8 @@ inline void bulk_load(void* to, const void* from, int bytes, shared_barrier& arr
   sim::bulk_copy& copy = detail::begin_copy(to, bytes, arrived, where);
   copy.from = static_cast<const char*>(from);
   if constexpr (sim::checks::on)
-    copy.number = sim::checks::issue_copy(copy.barrier, to, from, static_cast<std::size_t>(bytes), where);
+    copy.number = sim::checks::issue_copy(copy.barrier, {to, static_cast<std::size_t>(bytes)},
+                                          {from, static_cast<std::size_t>(bytes)}, where);
 }
 
 }  // namespace backends::ptx

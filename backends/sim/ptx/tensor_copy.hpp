@@ -54,8 +54,9 @@ inline void load_box(void* to, const tensor_map& map, std::initializer_list<int>
   copy.gather = [box](char* at) { sim::gather(box, at); };
   if constexpr (sim::checks::on)
     sim::for_rows(box, [&](int row, const char* from, int valid) {
-      copy.number = sim::checks::issue_copy(copy.barrier, static_cast<char*>(to) + row * box.box[0],
-                                            valid > 0 ? from : box.data, static_cast<std::size_t>(box.box[0]), where);
+      const auto bytes = static_cast<std::size_t>(box.box[0]);
+      copy.number = sim::checks::issue_copy(copy.barrier, {static_cast<char*>(to) + row * box.box[0], bytes},
+                                            {from, static_cast<std::size_t>(valid)}, where);
     });
 }
 }  // namespace detail

@@ -138,7 +138,7 @@ inline void tcgen05_alloc(tensor_address* to, int columns, const sim::site where
     const detail::tensor_lane& l = *lanes[0];
     const bool from_behind = sim::active_machine()->options.seed % 2 == 1;
     const auto column =
-        static_cast<std::uint32_t>(sim::allocate_columns(*l.thread->home, l.columns, from_behind, l.where));
+        static_cast<std::uint32_t>(sim::allocate_columns(*l.thread->home, *l.thread, l.columns, from_behind, l.where));
     std::memcpy(l.thread->home->shared + l.address, &column, 4);
     if constexpr (sim::checks::on)
       sim::checks::plain_access(l.thread->home->shared + l.address, 4, sim::checks::access::write, l.where);

@@ -33,6 +33,9 @@ class key_ranges {
     const std::int64_t first = clamp(at - left_), last = clamp(at + right_ + 1);
     return {first, last < first ? first : last};
   }
+  /// Row i sees the keys [i + first_offset(), i + last_offset()), cut to those of the document.
+  OCTAVO_HD std::int64_t first_offset() const { return position_ - left_; }
+  OCTAVO_HD std::int64_t last_offset() const { return position_ + right_ + 1; }
   /// The rows that see key j, which are one run too. j is a key of the document.
   OCTAVO_HD key_range rows_of(std::int64_t j) const {
     const auto row = [this](std::int64_t i) { return i < 0 ? 0 : i > s_q_ ? s_q_ : i; };

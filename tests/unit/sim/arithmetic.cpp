@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/unit_sums.hpp"
+
 namespace {
 
 namespace sim = octavo::backends::sim;
@@ -41,36 +43,16 @@ float ideal(float c, std::initializer_list<std::pair<float, float>> products) {
   return sum(sim::accumulation::ideal, c, products);
 }
 
-/// One element by the rules, with nothing but integers and ldexp.
+/// One element by the rules.
 float by_the_rules(const std::uint8_t* a, const std::uint8_t* b, float c) {
-  constexpr int none = -10000;
-  const auto significand = [](double x, int least, int& exponent) {
-    if (x == 0) {
-      exponent = none;
-      return 0.0;
-    }
-    exponent = std::max(std::ilogb(x), least);
-    return std::ldexp(x, -exponent);
-  };
-  double parts[33];
-  int exponents[33], largest = none;
+  octavo_tests::scaled_element x[32], y[32];
   for (int k = 0; k < 32; ++k) {
-    const e4m3 x = e4m3::from_bits(a[k]), y = e4m3::from_bits(b[k]);
-    if (x.is_nan() || y.is_nan()) return std::bit_cast<float>(0x7fffffffu);
-    int of_x, of_y;
-    parts[k] = significand(static_cast<float>(x), -6, of_x) * significand(static_cast<float>(y), -6, of_y);
-    exponents[k] = parts[k] == 0 ? none : of_x + of_y;
+    const e4m3 of_a = e4m3::from_bits(a[k]), of_b = e4m3::from_bits(b[k]);
+    if (of_a.is_nan() || of_b.is_nan()) return std::bit_cast<float>(0x7fffffffu);
+    x[k] = octavo_tests::scaled_element::of(static_cast<float>(of_a), 0);
+    y[k] = octavo_tests::scaled_element::of(static_cast<float>(of_b), 0);
   }
-  parts[32] = significand(c, -126, exponents[32]);
-  for (const int e : exponents) largest = std::max(largest, e);
-  if (largest == none) return 0;
-  double total = 0;
-  for (int k = 0; k < 33; ++k)
-    if (exponents[k] != none) total += std::trunc(std::ldexp(parts[k], exponents[k] - largest + 13));
-  if (total == 0) return 0;
-  const double value = std::ldexp(total, largest - 13);
-  const int leading = std::max(std::ilogb(value), -126);
-  return static_cast<float>(std::ldexp(std::trunc(std::ldexp(value, 13 - leading)), leading - 13));
+  return static_cast<float>(octavo_tests::multiply_step(octavo_tests::hopper_unit, x, y, 32, c));
 }
 
 const float tiny = std::ldexp(1.0f, -7);  // its square is 2^-14

@@ -50,7 +50,7 @@ TEST_CASE("sim: tcgen05: descriptors") {
   CHECK(has(fault_of(with(changed(0, 0), instruction(1u << 14, 0))), "that negates an operand"));
   CHECK(has(fault_of(with(changed(0, 0), instruction(1u << 2, 0))), "of a sparse product"));
   CHECK(has(fault_of(with(changed(0, 0), instruction(0, 63u << 17))), "whose N is not a multiple of 16"));
-  CHECK(has(fault_of(with(changed(0, 0), instruction(4u << 24, 31u << 24))), "of other than 128 rows"));
+  CHECK(has(fault_of(with(changed(0, 0), instruction(4u << 24, 31u << 24))), "of other than 128 rows of one block"));
   CHECK(has(fault_of(with(changed(0, 0), scaled)), "with a reserved bit for kind::f8f6f4"));
   CHECK(has(fault_of([] {
               begin();

@@ -34,7 +34,8 @@ TEST_CASE("sim: tcgen05: allocation") {
     };
   };
   CHECK(fault_of(with([] {})) == "");
-  CHECK(has(fault_of([] { begin(); }), "ended with 512 columns of tensor memory that it has not freed (tensor.hpp:"));
+  CHECK(has(fault_of([] { begin(); }),
+            "block 0 ended with 512 columns of tensor memory that its warp 0 took and has not freed (tensor.hpp:"));
   CHECK(has(fault_of(with([] {
               if (warp() == 1) ptx::tcgen05_alloc(reinterpret_cast<ptx::tensor_address*>(shared()), 32);
             })),

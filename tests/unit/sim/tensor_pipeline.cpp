@@ -31,6 +31,12 @@ struct plan {
   bool keep_order = true;  ///< of phases: the multiplier waits for P of this tile and not of the one before
 };
 
+/// Lines of what the faults are about.
+struct lines {
+  int expects, loads, multiplies, stores;
+};
+lines at{};
+
 /// O = sum over tiles of e4m3(S / 64) V, S = Q K^T.
 struct attention {
   static constexpr int threads = 192, shared_bytes = ::shared_bytes;
@@ -51,9 +57,11 @@ struct attention {
     for (int i = 0; i < tiles; ++i) {
       const int s = i % stages;
       if (how.wait_empty) barrier(kv_empty + s).wait(i / stages % 2 ^ 1);
+      char* const stage = ptx::shared_memory() + kv_at + s * kv_bytes;
+      at.expects = __LINE__ + 1;
       barrier(kv_full + s).arrive_expecting(kv_bytes);
-      ptx::bulk_load(ptx::shared_memory() + kv_at + s * kv_bytes, kv.data() + i * kv_bytes, kv_bytes,
-                     barrier(kv_full + s));
+      at.loads = __LINE__ + 1;
+      ptx::bulk_load(stage, kv.data() + i * kv_bytes, kv_bytes, barrier(kv_full + s));
     }
   }
 
@@ -77,11 +85,12 @@ struct attention {
       ptx::tcgen05_commit(barrier(s_full));
       barrier(p_full).wait(how.keep_order ? i % 2 : i % 2 ^ 1);
       ptx::tcgen05_fence_after();
-      for (int c = 0; c < rows; c += 32)
-        ptx::tcgen05_mma_scaled(
-            t.column(o_column), t.column(p_column + c / 4),
-            ptx::shared_operand::r_major(k + rows * d, ptx::swizzle::bytes_64, rows).advanced(c * d), of_o, ones, ones,
-            i > 0 || c > 0);
+      for (int c = 0; c < rows; c += 32) {
+        const auto v = ptx::shared_operand::r_major(k + rows * d, ptx::swizzle::bytes_64, rows).advanced(c * d);
+        const ptx::tensor_address o_sum = t.column(o_column), p = t.column(p_column + c / 4);
+        at.multiplies = __LINE__ + 1;
+        ptx::tcgen05_mma_scaled(o_sum, p, v, of_o, ones, ones, i > 0 || c > 0);
+      }
       ptx::tcgen05_commit(barrier(kv_empty + s));
     }
     ptx::tcgen05_commit(barrier(o_full));
@@ -99,6 +108,7 @@ struct attention {
       std::uint32_t p[rows / 4];
       for (int c = 0; c < rows / 4; ++c)
         p[c] = ptx::pack<e4m3>(s[4 * c] / 64, s[4 * c + 1] / 64, s[4 * c + 2] / 64, s[4 * c + 3] / 64);
+      at.stores = __LINE__ + 1;
       ptx::tcgen05_store(t.column(p_column), p);
       if (how.wait_p) ptx::tcgen05_wait_stores();
       if (how.fence_p) ptx::tcgen05_fence_before();
@@ -182,12 +192,30 @@ TEST_CASE("sim: tcgen05: a forward of three roles under many seeds") {
   }
 }
 
-TEST_CASE("sim: tcgen05: what can go wrong between three roles is found") {
+TEST_CASE("sim: tcgen05: what can go wrong between three roles is found, and where") {
+  const auto named = [](const char* who, const int& line) {
+    return std::string("sim: attention: ") + who + " of block 0 (tensor_pipeline.cpp:" + std::to_string(line) + ") ";
+  };
+  const auto other = [](const char* what, const int& line) {
+    return std::string(what) + " (tensor_pipeline.cpp:" + std::to_string(line) + ")";
+  };
+  constexpr const char *loader = "thread 160 (warp 5, lane 0)", *multiplier = "thread 128 (warp 4, lane 0)";
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     CHECK(fault_of_plan({}, seed) == "");
-    CHECK(fault_of_plan({.wait_empty = false}, seed) != "");
-    CHECK(has(fault_of_plan({.wait_p = false}, seed), "of which a store (tensor_pipeline.cpp:"));
-    CHECK(has(fault_of_plan({.fence_p = false}, seed), "nor do a tcgen05_fence_before and a barrier lead here"));
-    CHECK(fault_of_plan({.keep_order = false}, seed) != "");
+    // The seed decides what comes first: bytes expected beyond the arrivals, or a copy over one under way.
+    const std::string not_empty = fault_of_plan({.wait_empty = false}, seed);
+    const bool expected = not_empty.find("arrives at the barrier") != std::string::npos;
+    CHECK(has(not_empty, named(loader, expected ? at.expects : at.loads)));
+    CHECK(has(not_empty, expected ? "16384 bytes are outstanding" : other("which a copy fills", at.loads)));
+
+    for (const plan& how : {plan{.wait_p = false}, plan{.fence_p = false}}) {
+      const std::string fault = fault_of_plan(how, seed);
+      CHECK(has(fault, named(multiplier, at.multiplies) + "reads A from tensor memory"));
+      CHECK(has(fault, other("of which a store", at.stores)));
+      if (how.wait_p) CHECK(has(fault, "nor do a tcgen05_fence_before and a barrier lead here"));
+    }
+    const std::string wrong_phase = fault_of_plan({.keep_order = false}, seed);
+    CHECK(has(wrong_phase, named(multiplier, at.multiplies) + "reads A from tensor memory"));
+    CHECK(has(wrong_phase, "of which nothing has written lanes 0 to 31, column "));
   }
 }

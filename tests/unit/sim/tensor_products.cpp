@@ -171,18 +171,3 @@ TEST_CASE("sim: tcgen05: the swizzle of the wrappers is that of the tests") {
       for (int b = 0; b < width; ++b)
         CHECK(ptx::swizzled_offset(swizzle_named(width), r, b) == place({width, false}, 32, width, r, b));
 }
-
-TEST_CASE("sim: tcgen05: the bits of descriptors, as the PTX ISA's tables put them together") {
-  // N / 8 from bit 17 on, M / 16 from 24 on; FP32 sums at 4, or E8M0 scales at 23.
-  CHECK(ptx::mma_instruction::plain<e4m3, e4m3>(128).bits == 0x08200010u);
-  CHECK(ptx::mma_instruction::plain<e5m2, e4m3>(256).bits == 0x08400090u);
-  CHECK(ptx::mma_instruction::scaled<e4m3, e4m3>(128).bits == 0x08a00000u);
-  CHECK(ptx::mma_instruction::scaled<e4m3, e5m2>(64, ptx::major::r, ptx::major::r).bits == 0x08918400u);
-  CHECK(ptx::mma_instruction::scaled<e4m3, e4m3>(128).scale_bytes(3, 2).bits == 0x68a00020u);
-  CHECK(ptx::mma_instruction::scaled<e4m3, e4m3>(128).scale_bytes(3, 2).scale_bytes(0, 1).bits == 0x08a00010u);
-  // Address / 16; leading and stride offsets / 16 from bits 16 and 32 on; the constant at 46; the swizzle at 61.
-  CHECK(ptx::shared_operand::encode(0x400, 16, 1024, ptx::swizzle::bytes_128).bits == 0x4000404000010040u);
-  CHECK(ptx::shared_operand::encode(0x400, 16, 512, ptx::swizzle::bytes_64).bits == 0x8000402000010040u);
-  CHECK(ptx::shared_operand::encode(0x2000, 2048, 128, ptx::swizzle::none).bits == 0x0000400800800200u);
-  CHECK(ptx::shared_operand::encode(0x400, 16, 256, ptx::swizzle::bytes_32).advanced(0x20).bits == 0xc000401000010042u);
-}

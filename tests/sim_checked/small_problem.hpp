@@ -46,32 +46,41 @@ class device_array {
   sim::global_buffer known_;
 };
 
-/// Inputs and results of b = 1, h = 1 in BF16.
-struct one_head {
+/// Inputs in BF16 and results in FP32, b = 1 or packed documents with their offsets.
+struct small_problem {
   octavo::problem p;
+  std::int64_t q_tokens = p.packed ? p.total_q : p.s_q, kv_tokens = p.packed ? p.total_kv : p.s_kv;
+  std::int64_t rows = q_tokens * p.h_q;
   device_array<octavo::bf16> q, k, v, dout;
   device_array<float> o, lse, m, l, dq, dk, dv, row_sum, l1;
+  device_array<std::int32_t> cu_q, cu_kv;
 
   template <class T>
-  static auto view(device_array<T>& x, std::int64_t tokens, std::int64_t d) {
-    return octavo::contiguous(x.data(), tokens, 1, d);
+  static auto view(device_array<T>& x, std::int64_t tokens, std::int64_t h, std::int64_t d) {
+    return octavo::contiguous(x.data(), tokens, h, d);
   }
+  static octavo::offsets offsets_in(device_array<std::int32_t>& x) { return {x.bytes() > 0 ? x.data() : nullptr}; }
 
-  one_head(const octavo::problem& of, bool with_nan)
+  small_problem(const octavo::problem& of, bool with_nan, const std::vector<std::int32_t>& offsets_q = {},
+                const std::vector<std::int32_t>& offsets_kv = {})
       : p(of),
-        q(p.s_q * p.d_qk),
-        k(p.s_kv * p.d_qk),
-        v(p.s_kv * p.d_v),
-        dout(p.s_q * p.d_v),
-        o(p.s_q * p.d_v),
-        lse(p.s_q),
-        m(p.s_q),
-        l(p.s_q),
-        dq(p.s_q * p.d_qk),
-        dk(p.s_kv * p.d_qk),
-        dv(p.s_kv * p.d_v),
-        row_sum(p.s_q),
-        l1(p.s_q) {
+        q(rows * p.d_qk),
+        k(kv_tokens * p.h_kv * p.d_qk),
+        v(kv_tokens * p.h_kv * p.d_v),
+        dout(rows * p.d_v),
+        o(rows * p.d_v),
+        lse(rows),
+        m(rows),
+        l(rows),
+        dq(rows * p.d_qk),
+        dk(kv_tokens * p.h_kv * p.d_qk),
+        dv(kv_tokens * p.h_kv * p.d_v),
+        row_sum(rows),
+        l1(rows),
+        cu_q(static_cast<std::int64_t>(offsets_q.size())),
+        cu_kv(static_cast<std::int64_t>(offsets_kv.size())) {
+    std::copy(offsets_q.begin(), offsets_q.end(), cu_q.data());
+    std::copy(offsets_kv.begin(), offsets_kv.end(), cu_kv.data());
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     for (auto* x : {&q, &k, &v, &dout})
@@ -81,27 +90,35 @@ struct one_head {
     // The rare paths, too: something that is not finite in each tensor. In V and dO in the last tile, so that only the
     // last barrier stands between who notes it and who looks.
     const octavo::bf16 nan = octavo::bf16::nearest_even(std::numeric_limits<float>::quiet_NaN());
-    const std::int64_t channel = 5;
-    q.data()[60 * p.d_qk + channel] = k.data()[61 * p.d_qk + channel] = nan;
-    v.data()[(p.s_kv - 2) * p.d_v + channel] = dout.data()[(p.s_q - 2) * p.d_v + channel] = nan;
+    const std::int64_t channel = 5, last_q = offsets_q.empty() ? p.s_q : offsets_q.back(),
+                       last_kv = offsets_kv.empty() ? p.s_kv : offsets_kv.back();
+    q.data()[60 * p.h_q * p.d_qk + channel] = k.data()[61 * p.h_kv * p.d_qk + channel] = nan;
+    v.data()[(last_kv - 2) * p.h_kv * p.d_v + channel] = dout.data()[(last_q - 2) * p.h_q * p.d_v + channel] = nan;
   }
 
   octavo::forward_inputs forward_inputs() {
-    return {.q = view(q, p.s_q, p.d_qk), .k = view(k, p.s_kv, p.d_qk), .v = view(v, p.s_kv, p.d_v)};
+    octavo::forward_inputs in;
+    in.q = view(q, q_tokens, p.h_q, p.d_qk), in.k = view(k, kv_tokens, p.h_kv, p.d_qk);
+    in.v = view(v, kv_tokens, p.h_kv, p.d_v);
+    in.cu_seqlens_q = offsets_in(cu_q), in.cu_seqlens_kv = offsets_in(cu_kv);
+    return in;
   }
   octavo::forward_outputs forward_outputs() {
-    return {.o = view(o, p.s_q, p.d_v), .lse = lse.data(), .m = m.data(), .l = l.data()};
+    return {.o = view(o, q_tokens, p.h_q, p.d_v), .lse = lse.data(), .m = m.data(), .l = l.data()};
   }
   octavo::backward_inputs backward_inputs() {
     octavo::backward_inputs in;
-    in.q = view(q, p.s_q, p.d_qk), in.k = view(k, p.s_kv, p.d_qk), in.v = view(v, p.s_kv, p.d_v);
-    in.dout = view(dout, p.s_q, p.d_v), in.o = view(o, p.s_q, p.d_v);
+    in.q = view(q, q_tokens, p.h_q, p.d_qk), in.k = view(k, kv_tokens, p.h_kv, p.d_qk);
+    in.v = view(v, kv_tokens, p.h_kv, p.d_v), in.dout = view(dout, q_tokens, p.h_q, p.d_v);
+    in.o = view(o, q_tokens, p.h_q, p.d_v);
+    in.cu_seqlens_q = offsets_in(cu_q), in.cu_seqlens_kv = offsets_in(cu_kv);
     in.m = m.data(), in.l = l.data();
     return in;
   }
   octavo::backward_outputs backward_outputs() {
     octavo::backward_outputs out;
-    out.dq = view(dq, p.s_q, p.d_qk), out.dk = view(dk, p.s_kv, p.d_qk), out.dv = view(dv, p.s_kv, p.d_v);
+    out.dq = view(dq, q_tokens, p.h_q, p.d_qk), out.dk = view(dk, kv_tokens, p.h_kv, p.d_qk);
+    out.dv = view(dv, kv_tokens, p.h_kv, p.d_v);
     out.row_sum = row_sum.data(), out.l1 = l1.data();
     return out;
   }
@@ -119,27 +136,27 @@ struct one_head {
 /// Forward and backward of Passes::forward and ::backward, which are those of backends of blocks; the message of a
 /// failure, or nothing. Each has scratch memory of its own, of the size that it asks for.
 template <class Passes, class Queue>
-std::string run_passes(one_head& head, Queue& queue) {
+std::string run_passes(small_problem& on, Queue& queue) {
   using octavo::detail::carver;
-  const octavo::forward_inputs in = head.forward_inputs();
-  const octavo::forward_outputs out = head.forward_outputs();
-  const octavo::backward_inputs back = head.backward_inputs();
+  const octavo::forward_inputs in = on.forward_inputs();
+  const octavo::forward_outputs out = on.forward_outputs();
+  const octavo::backward_inputs back = on.backward_inputs();
   {
     carver size(nullptr);
-    typename Passes::forward{}.carve(size, head.p, in, out);
+    typename Passes::forward{}.carve(size, on.p, in, out);
     device_array<char> scratch(static_cast<std::int64_t>(size.used()));
     carver memory(scratch.data());
     typename Passes::forward pass;
-    pass.carve(memory, head.p, in, out);
-    if (const octavo::status done = pass.run(queue, head.p, in, out); !done.ok()) return done.message.c_str();
+    pass.carve(memory, on.p, in, out);
+    if (const octavo::status done = pass.run(queue, on.p, in, out); !done.ok()) return done.message.c_str();
   }
   carver size(nullptr);
-  typename Passes::backward{}.carve(size, head.p, back, {}, true);
+  typename Passes::backward{}.carve(size, on.p, back, {}, true);
   device_array<char> scratch(static_cast<std::int64_t>(size.used()));
   carver memory(scratch.data());
   typename Passes::backward pass;
-  pass.carve(memory, head.p, back, {}, true);
-  return pass.run(queue, head.p, back, head.backward_outputs()).message.c_str();
+  pass.carve(memory, on.p, back, {}, true);
+  return pass.run(queue, on.p, back, on.backward_outputs()).message.c_str();
 }
 
 }  // namespace sim_checked
