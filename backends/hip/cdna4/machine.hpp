@@ -21,13 +21,9 @@ struct machine : hip_common::wave_machine {
   using atom = scaled_mfma_32<L, R>;
 
   /// Steps of 64 tokens are one depth of the atom.
-  static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity scale_per) {
+  static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity) {
     switch (which) {
       case simt::work::forward:
-        // The longer the step, the sooner M is final: where memory allows it.
-        if (scale_per == recipe::granularity::block32 && d <= 64)
-          return {.row_tiles = 1, .step = 128, .stages = 2, .blocks_per_sm = 2};
-        [[fallthrough]];
       case simt::work::delta_sums:
         return {.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = d <= 128 ? 2 : 1};
       case simt::work::dq:
