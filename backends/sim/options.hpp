@@ -28,6 +28,8 @@ struct options {
   int resident = 1;
   /// ... until as many run as a device holds: blocks beyond start only when others have ended.
   int resident_limit = 132;
+  /// Of the device, for kernels whose blocks stay and draw their work: as many blocks start at most.
+  int multiprocessors = 3;
   /// Whether registers of A that change while a product may read them are a fault. They are one on the device only if
   /// the same virtual registers are written; a variable of a scope that is entered again is new ones there.
   bool check_operand_registers = true;

@@ -260,9 +260,6 @@ constexpr int warp_lanes_of() {
     return lanes;
 }
 
-/// Multiprocessors of a simulated device, for kernels whose blocks stay and draw their work.
-inline constexpr int multiprocessors = 3;
-
 /// Runs all blocks of a kernel to their end. Its members: threads, shared_bytes (static), blocks() or
 /// blocks(multiprocessors), operator()().
 template <class Kernel>
@@ -281,8 +278,8 @@ report launch(const Kernel& kernel, const options& how = {}) {
   const detail::activation active(m);
   if constexpr (checks::on) detail::begin_checks(m, {&kernel, sizeof kernel});
   std::int64_t blocks;
-  if constexpr (requires { kernel.blocks(multiprocessors); })
-    blocks = kernel.blocks(multiprocessors);
+  if constexpr (requires { kernel.blocks(how.multiprocessors); })
+    blocks = kernel.blocks(how.multiprocessors);
   else
     blocks = kernel.blocks();
   detail::run_all(m, blocks, Kernel::threads, Kernel::shared_bytes, warp_lanes_of<Kernel>());

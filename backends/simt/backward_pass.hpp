@@ -23,6 +23,7 @@ struct backward_pass {
   delta_outputs sums;
   float* shift = nullptr;
   row_term_tile* terms = nullptr;
+  sink_sums<B> sink;
 
   /// main: the whole backward; else only the sums of the matched delta.
   void carve(detail::carver& memory, const problem& p, const backward_inputs& in, const quantized& save_dout,
@@ -35,6 +36,7 @@ struct backward_pass {
     if (p.save_payloads) dout.work.made = save_dout;
     dout.carve(memory, {.rows = true, .columns = main, .plain = main && Delta::reads_o});
     if (!main) return;
+    sink.carve(memory, p, dout.work.at.docs);
     const std::int64_t statistics = p.stat_rows() * p.h_q;
     for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift})
       *x = memory.take<float>(statistics);
@@ -74,9 +76,9 @@ struct backward_pass {
     }
     on.run(make_terms);
     on.run(dkv_kernel<M, R, Delta, D>{d.backward, d.q, d.k, d.v, d.dout, terms, out.dk, out.dv});
-    on.run(
-        dq_kernel<M, R, Delta, D>{d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr, out.row_sum, out.l1});
-    if (p.sink) on.run_rows(sink_gradient_kernel<B, R>{d.backward, out.dsink});
+    on.run(dq_kernel<M, R, Delta, D>{d, terms, out.dq, rows_keep_a_sum(p) ? qkv.centre.key_shift : nullptr, out.row_sum,
+                                     out.l1});
+    sink.find_gradient([&](const auto& kernel) { on.run_rows(kernel); }, d.backward, out.dsink);
     return on.status();
   }
 };

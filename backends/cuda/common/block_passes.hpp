@@ -54,8 +54,7 @@ struct wanted_images {
 template <class B, class Recipe, class Input>
 struct image_qkv {
   Input q, k, v;
-  float *key_mean = nullptr, *q_shift = nullptr;
-  const float* key_shift = nullptr;
+  centring<B> centre;
 
   template <class Inputs, class Saved>
   void carve(detail::carver& memory, const problem& p, const Inputs& in, const Saved& save, const wanted_images& of_q,
@@ -67,26 +66,25 @@ struct image_qkv {
     q.work.x = in.q, k.work.x = in.k, v.work.x = in.v;
     if (p.payload_inputs) q.work.given = in.q_payload, k.work.given = in.k_payload, v.work.given = in.v_payload;
     if (p.save_payloads) q.work.made = save.q_payload, k.work.made = save.k_payload, v.work.made = save.v_payload;
-    if (p.key_centring == key_centring::batch) key_mean = memory.take<float>(p.b * p.h_kv * p.d_qk);
-    if (p.key_centring != key_centring::off) q_shift = memory.take<float>(p.stat_rows() * p.h_q);
-    key_shift = p.key_centring == key_centring::given ? in.key_shift : key_mean;
-    k.work.shift = key_shift;
+    centre.carve(memory, p, kv_docs, in.key_shift);
+    k.work.shift = centre.key_shift;
     q.carve(memory, of_q);
     k.carve(memory, of_k);
     v.carve(memory, of_v);
   }
   template <class Inputs>
   pass_data<Recipe> data(const problem& p, const Inputs& in) const {
-    return {p, p.scale(), q.work.at.docs, k.work.at.docs, q.work.given, k.work.given, v.work.given, in.sink, q_shift};
+    return {p,       p.scale(),     q.work.at.docs, k.work.at.docs, q.work.given, k.work.given, v.work.given,
+            in.sink, centre.q_shift};
   }
   template <class Inputs>
   void run(block_launcher<B>& on, const problem& p, const Inputs& in) const {
-    if (key_mean != nullptr) on.run_rows(key_mean_kernel<B>{in.k, k.work.at.docs, p.h_kv, p.d_qk, key_mean});
+    const auto run_rows = [&](const auto& kernel) { on.run_rows(kernel); };
+    centre.find_mean(run_rows, p, in.k, k.work.at.docs);
     on.run(q.work);
     on.run(k.work);
     on.run(v.work);
-    if (q_shift != nullptr)
-      on.run_rows(q_shift_kernel<B, Recipe>{data(p, in), p.payload_inputs ? const_tensor{} : in.q, key_shift, q_shift});
+    centre.find_shifts(run_rows, data(p, in), p.payload_inputs ? const_tensor{} : in.q);
   }
 };
 
@@ -133,6 +131,7 @@ struct block_backward {
   delta_outputs sums;
   float* shift = nullptr;
   row_term_tile* terms = nullptr;
+  sink_sums<B> sink;
   made_list<B, R, true> rows_list;
   made_list<B, R, false> keys_list;
 
@@ -151,6 +150,7 @@ struct block_backward {
       if (main) keys_list.carve(memory, qkv.k.work.blocks(), 1);
     }
     if (!main) return;
+    sink.carve(memory, p, dout.work.at.docs);
     const std::int64_t statistics = p.stat_rows() * p.h_q;
     for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift})
       *x = memory.take<float>(statistics);
@@ -204,9 +204,9 @@ struct block_backward {
                 keys_list, 0);
     run_drawing(on,
                 typename Schedules::template dq<R, Delta, D>{
-                    d, terms, out.dq, rows_keep_a_sum(p) ? qkv.key_shift : nullptr, out.row_sum, out.l1},
+                    d, terms, out.dq, rows_keep_a_sum(p) ? qkv.centre.key_shift : nullptr, out.row_sum, out.l1},
                 rows_list, dq_number);
-    if (p.sink) on.run_rows(sink_gradient_kernel<B, R>{d.backward, out.dsink});
+    sink.find_gradient([&](const auto& kernel) { on.run_rows(kernel); }, d.backward, out.dsink);
     return on.status();
   }
 };

@@ -13,6 +13,8 @@ OCTAVO_BEGIN_NAMESPACE
 namespace backends::cuda_common {
 
 inline constexpr int chunk_bytes = 16;  ///< of a row that stand together: the instruction's core matrix is 8 x 16 bytes
+/// Of a core matrix. Images begin at a multiple, so that none lies across two of shared memory's lines of 128 bytes.
+inline constexpr int matrix_bytes = 8 * chunk_bytes;
 
 /// Where an element of a tile stands in its row image.
 OCTAVO_HD constexpr int row_image_at(int token, int channel) {

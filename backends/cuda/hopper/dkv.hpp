@@ -34,14 +34,15 @@ struct dkv_kernel {
   static constexpr int elements = step / 2;       ///< of a thread in it
 
   struct stage {
-    std::uint8_t q[tile_tokens * D], q_columns[tile_tokens * D], dout[tile_tokens * D], dout_columns[tile_tokens * D];
+    alignas(matrix_bytes) std::uint8_t q[tile_tokens * D], q_columns[tile_tokens * D], dout[tile_tokens * D],
+        dout_columns[tile_tokens * D];
     row_term_tile terms;
     float q_scale[scales_per_tile<Recipe>], do_scale[scales_per_tile<Recipe>];
     std::uint32_t nonfinite[4];
   };
   /// A tile of keys.
   struct keys_of_tile {
-    std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
+    alignas(matrix_bytes) std::uint8_t k[tile_tokens * D], v[tile_tokens * D];
     float k_scale[scales_per_tile<Recipe>], v_scale[scales_per_tile<Recipe>];
     float v_fold[with_v_fold ? tile_tokens : 4];
     std::uint32_t nonfinite[4];  ///< of V

@@ -33,13 +33,13 @@ struct forward_kernel {
   static constexpr int places = 2;  ///< for tiles of rows
 
   struct stage {
-    std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
+    alignas(matrix_bytes) std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
     float k_scale[scales_per_tile<Recipe>],
         v_factor[scales_per_tile<Recipe>];  ///< of V: token its fold, tile its scale
     std::uint32_t nonfinite[4];
   };
   struct shared {
-    std::uint8_t q[places][tile_tokens * D];
+    alignas(matrix_bytes) std::uint8_t q[places][tile_tokens * D];
     stage ring_of[stages];
     float q_scale[places][scales_per_tile<Recipe>];
     drawn_tiles<places> drawn;

@@ -23,7 +23,7 @@ struct row_loop {
   static constexpr int places = 2;  ///< for tiles of rows
 
   struct stage {
-    std::uint8_t k[tile_tokens * D], v[tile_tokens * D], k_columns[for_dq ? tile_tokens * D : 16];
+    alignas(matrix_bytes) std::uint8_t k[tile_tokens * D], v[tile_tokens * D], k_columns[for_dq ? tile_tokens * D : 16];
     float k_scale[scales_per_tile<Recipe>], v_scale[scales_per_tile<Recipe>];
     float v_fold[with_v_fold ? tile_tokens : 4];
     std::uint32_t nonfinite[4];
@@ -31,7 +31,7 @@ struct row_loop {
   struct nothing {};
   /// A tile of rows.
   struct rows_of_tile {
-    alignas(16) std::uint8_t q[tile_tokens * D], dout[tile_tokens * D];
+    alignas(matrix_bytes) std::uint8_t q[tile_tokens * D], dout[tile_tokens * D];
     float q_scale[scales_per_tile<Recipe>], do_scale[scales_per_tile<Recipe>];
     std::uint32_t nonfinite[4];  ///< of dO
     std::conditional_t<for_dq, row_term_tile, nothing> terms;

@@ -247,22 +247,4 @@ struct finish_rows_kernel {
   }
 };
 
-/// d(sink) per query head: one item sums all rows of a head in a fixed order.
-template <class B, class Recipe>
-struct sink_gradient_kernel {
-  backward_data<Recipe> data;
-  float* dsink = nullptr;  ///< [h_q]
-
-  OCTAVO_HD std::int64_t items() const { return data.forward.problem.h_q; }
-
-  OCTAVO_HD void operator()(typename B::context&, std::int64_t h) const {
-    const documents& docs = data.forward.q_docs;
-    double sum = 0;
-    for (std::int64_t document = 0; document < docs.count; ++document)
-      for (std::int64_t i = 0; i < docs.run(document).length; ++i)
-        sum += sink_gradient<B>(data, document, h, data.forward.statistic(document, h, i));
-    dsink[h] = static_cast<float>(sum);
-  }
-};
-
 OCTAVO_END_NAMESPACE

@@ -4,41 +4,58 @@
 // What centring takes from the scores of row i, scale * q_i . u, returns in its LSE and is what a sink has to meet.
 #pragma once
 
+#include <octavo/algorithm/carver.hpp>
 #include <octavo/algorithm/pass_data.hpp>
 #include <octavo/scaling/dequantize.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 
-/// u = the mean key of each document and kv head, [b, h_kv, d_qk].
+/// Sums of the keys of every part, channel by channel: [slots][h_kv][d_qk].
 template <class B>
-struct key_mean_kernel {
-  static constexpr int max_channels = 256;
-
+struct key_sums_kernel {
   const_tensor k;
   documents docs;
   std::int64_t heads = 0, d = 0;
-  float* mean = nullptr;
+  double* sums = nullptr;
 
-  OCTAVO_HD std::int64_t items() const { return docs.count * heads; }
+  OCTAVO_HD std::int64_t items() const { return docs.slots(part_tokens) * heads * d; }
 
   OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
-    const std::int64_t document = item / heads, h = item % heads, tokens = docs.run(document).length;
-    double sum[max_channels] = {};
-    float row[max_channels];
-    for (std::int64_t j = 0; j < tokens; ++j) {
-      read_elements(k, element_offset(k, docs, document, j, h), static_cast<int>(d), row);
+    const std::int64_t c = item % d, h = item / d % heads;
+    const token_tile part = docs.tile_at(item / d / heads, part_tokens);
+    double sum = 0;
+    for (int j = 0; j < part.tokens; ++j) {
+      float x;
+      read_elements(k, element_offset(k, docs, part.document, part.first + j, h) + c, 1, &x);
       // A key that is not finite poisons its own scores; the mean must not carry it to all others.
-      for (std::int64_t c = 0; c < d; ++c) sum[c] += row[c] - row[c] == 0 ? row[c] : 0.0f;
+      sum += x - x == 0 ? x : 0.0f;
     }
-    for (std::int64_t c = 0; c < d; ++c)
-      mean[item * d + c] = tokens > 0 ? static_cast<float>(sum[c] / static_cast<double>(tokens)) : 0.0f;
+    sums[item] = sum;
+  }
+};
+
+/// u = the mean key of each document and kv head, [b, h_kv, d_qk].
+template <class B>
+struct key_mean_kernel {
+  documents docs;
+  std::int64_t heads = 0, d = 0;
+  const double* sums = nullptr;  ///< of key_sums_kernel
+  float* mean = nullptr;
+
+  OCTAVO_HD std::int64_t items() const { return docs.count * heads * d; }
+
+  OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
+    const std::int64_t document = item / d / heads, tokens = docs.run(document).length;
+    const std::int64_t first = docs.first_slot(document, part_tokens), parts = ceil_div(tokens, part_tokens);
+    double sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += sums[(first + part) * heads * d + item % (heads * d)];
+    mean[item] = tokens > 0 ? static_cast<float>(sum / static_cast<double>(tokens)) : 0.0f;
   }
 };
 
 /// scale * q_i . u for every row, [b, h_q, s_q]. q as given; from its payload where only that is there.
 template <class B, class Recipe>
 struct q_shift_kernel {
-  static constexpr int M = B::tile_q;
   static constexpr int max_channels = 256;
 
   pass_data<Recipe> data;
@@ -46,28 +63,57 @@ struct q_shift_kernel {
   const float* key_shift = nullptr;
   float* q_shift = nullptr;
 
-  OCTAVO_HD std::int64_t items() const { return data.q_docs.slots(M) * data.problem.h_q; }
+  OCTAVO_HD std::int64_t items() const {
+    return data.q_docs.slots(part_tokens) * data.problem.h_q * std::int64_t{part_tokens};
+  }
 
   OCTAVO_HD void operator()(typename B::context&, std::int64_t item) const {
     const problem& p = data.problem;
-    const std::int64_t h = item % p.h_q;
-    const token_tile tile = data.q_docs.tile_at(item / p.h_q, M);
-    const bool tail = data.q_docs.is_tail(tile.document);
-    const int d = static_cast<int>(p.d_qk);
-    const float scale = data.scale;
-    for (int i = 0; i < tile.tokens; ++i) {
-      float row[max_channels], sum = 0;
-      if (!tail) {
-        const float* u = key_shift + (tile.document * p.h_kv + h / p.group()) * p.d_qk;
-        if (q)
-          read_elements(q, element_offset(q, data.q_docs, tile.document, tile.first + i, h), d, row);
-        else
-          dequantize_row<Recipe, typename Recipe::element>(data.q_plane(data.head(tile.document, h)), tile.first + i, d,
-                                                           row);
-        for (int c = 0; c < d; ++c) sum += row[c] * u[c];
-      }
-      q_shift[data.statistic(tile.document, h, tile.first + i)] = sum * scale;
+    const std::int64_t h = item / part_tokens % p.h_q;
+    const token_tile part = data.q_docs.tile_at(item / part_tokens / p.h_q, part_tokens);
+    const int i = static_cast<int>(item % part_tokens), d = static_cast<int>(p.d_qk);
+    if (i >= part.tokens) return;
+    float row[max_channels], sum = 0;
+    if (!data.q_docs.is_tail(part.document)) {
+      const float* u = key_shift + (part.document * p.h_kv + h / p.group()) * p.d_qk;
+      if (q)
+        read_elements(q, element_offset(q, data.q_docs, part.document, part.first + i, h), d, row);
+      else
+        dequantize_row<Recipe, typename Recipe::element>(data.q_plane(data.head(part.document, h)), part.first + i, d,
+                                                         row);
+      for (int c = 0; c < d; ++c) sum += row[c] * u[c];
     }
+    q_shift[data.statistic(part.document, h, part.first + i)] = sum * data.scale;
+  }
+};
+
+/// What centring needs in a pass: its part of the workspace, and its kernels in the order in which they run.
+template <class B>
+struct centring {
+  const float* key_shift = nullptr;  ///< u [b, h_kv, d_qk], or null
+  float *key_mean = nullptr, *q_shift = nullptr;
+  double* sums = nullptr;
+
+  void carve(detail::carver& memory, const problem& p, const documents& keys, const float* given) {
+    if (p.key_centring == key_centring::off) return;
+    if (p.key_centring == key_centring::batch) {
+      sums = memory.take<double>(keys.slots(part_tokens) * p.h_kv * p.d_qk);
+      key_mean = memory.take<float>(p.b * p.h_kv * p.d_qk);
+    }
+    q_shift = memory.take<float>(p.stat_rows() * p.h_q);
+    key_shift = p.key_centring == key_centring::given ? given : key_mean;
+  }
+  /// run: runs a kernel. Before the keys are quantised.
+  template <class Run>
+  void find_mean(Run run, const problem& p, const const_tensor& k, const documents& keys) const {
+    if (key_mean == nullptr) return;
+    run(key_sums_kernel<B>{k, keys, p.h_kv, p.d_qk, sums});
+    run(key_mean_kernel<B>{keys, p.h_kv, p.d_qk, sums, key_mean});
+  }
+  /// q: as given, or null where only its payload is there. After the queries are quantised.
+  template <class Run, class Recipe>
+  void find_shifts(Run run, const pass_data<Recipe>& data, const const_tensor& q) const {
+    if (q_shift != nullptr) run(q_shift_kernel<B, Recipe>{data, q, key_shift, q_shift});
   }
 };
 

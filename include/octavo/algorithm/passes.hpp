@@ -7,6 +7,7 @@
 #include <octavo/algorithm/combine.hpp>
 #include <octavo/algorithm/forward.hpp>
 #include <octavo/algorithm/prepare.hpp>
+#include <octavo/algorithm/sink_gradient.hpp>
 #include <octavo/attention.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -50,6 +51,7 @@ struct generic_backward {
   delta_outputs sums;
   float *shift = nullptr, *dq = nullptr, *row_sum = nullptr;
   std::int32_t* turns = nullptr;
+  sink_sums<B> sink;
   void* scratch = nullptr;
 
   /// main: the whole backward; else only the sums of the matched delta.
@@ -61,6 +63,7 @@ struct generic_backward {
     dout.carve(memory, p, false, p.save_payloads ? save_dout : quantized{});
     scratch = memory.take<std::uint8_t>(static_cast<std::int64_t>(B::scratch_bytes(p)));
     if (!main) return;
+    sink.carve(memory, p, dout.at.docs);
     const std::int64_t statistics = p.stat_rows() * p.h_q;
     for (float** x : {&rows.shift, &rows.delta, &rows.weight, &sums.n, &sums.sum, &shift, &row_sum})
       *x = memory.take<float>(statistics);
@@ -95,10 +98,10 @@ struct generic_backward {
       on.run(delta_sums_kernel<B, R>{d, in.delta_shift, sums, shift});
     }
     on.run(terms);
-    const bool row_sums = out.row_sum != nullptr || (qkv.key_shift != nullptr && rows_keep_a_sum(p));
+    const bool row_sums = out.row_sum != nullptr || (qkv.centre.key_shift != nullptr && rows_keep_a_sum(p));
     on.run(backward_kernel<B, R, D>{d, out, dq, turns, row_sums ? row_sum : nullptr, out.l1});
-    on.run(finish_rows_kernel<B, R>{d, out, dq, row_sum, qkv.key_shift});
-    if (p.sink) on.run(sink_gradient_kernel<B, R>{d, out.dsink});
+    on.run(finish_rows_kernel<B, R>{d, out, dq, row_sum, qkv.centre.key_shift});
+    sink.find_gradient([&](const auto& kernel) { on.run(kernel); }, d, out.dsink);
     return on.status();
   }
 };

@@ -9,30 +9,6 @@ OCTAVO_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Hands out parts of the workspace, each aligned; over a null base it only counts. One code for the
-/// size and for the layout. The caller's memory may start anywhere: `alignment` bytes are counted for that.
-class carver {
- public:
-  static constexpr std::size_t alignment = 64;
-
-  explicit carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {
-    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(base) % alignment;
-    if (beyond != 0) base_ += alignment - beyond;
-  }
-
-  template <class T>
-  T* take(std::int64_t count) {
-    const std::size_t at = used_;
-    used_ += (static_cast<std::size_t>(count) * sizeof(T) + alignment - 1) / alignment * alignment;
-    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + at);
-  }
-  std::size_t used() const { return used_ + alignment; }
-
- private:
-  std::uint8_t* base_;
-  std::size_t used_ = 0;
-};
-
 /// Runs kernels one after another until one fails.
 template <class B>
 class launcher {
@@ -127,9 +103,7 @@ template <class B, class Recipe>
 struct quantised_qkv {
   using E = typename Recipe::element;
   quantised_input<B, Recipe, E> q, k, v;
-  float* key_mean = nullptr;
-  const float* key_shift = nullptr;
-  float* q_shift = nullptr;
+  centring<B> centre;
 
   template <class Inputs, class Saved>
   void carve(carver& memory, const problem& p, const Inputs& in, const Saved& save) {
@@ -140,27 +114,24 @@ struct quantised_qkv {
     q.x = in.q, k.x = in.k, v.x = in.v;
     if (p.payload_inputs) q.given = in.q_payload, k.given = in.k_payload, v.given = in.v_payload;
     const quantized nowhere;
-    const bool centred = p.key_centring != key_centring::off;
-    if (p.key_centring == key_centring::batch) key_mean = memory.take<float>(p.b * p.h_kv * p.d_qk);
-    if (centred) q_shift = memory.take<float>(p.stat_rows() * p.h_q);
-    key_shift = p.key_centring == key_centring::given ? in.key_shift : key_mean;
-    k.shift = key_shift;
+    centre.carve(memory, p, kv_docs, in.key_shift);
+    k.shift = centre.key_shift;
     q.carve(memory, p, false, p.save_payloads ? save.q_payload : nowhere);
-    k.carve(memory, p, centred, p.save_payloads ? save.k_payload : nowhere);
+    k.carve(memory, p, p.key_centring != key_centring::off, p.save_payloads ? save.k_payload : nowhere);
     v.carve(memory, p, false, p.save_payloads ? save.v_payload : nowhere);
   }
   template <class Inputs>
   pass_data<Recipe> data(const problem& p, const Inputs& in) const {
-    return {p, p.scale(), q.at.docs, k.at.docs, q.payload(), k.payload(), v.payload(), in.sink, q_shift};
+    return {p, p.scale(), q.at.docs, k.at.docs, q.payload(), k.payload(), v.payload(), in.sink, centre.q_shift};
   }
   template <class Inputs>
   void run(launcher<B>& on, const problem& p, const Inputs& in) const {
-    if (key_mean != nullptr) on.run(key_mean_kernel<B>{in.k, k.at.docs, p.h_kv, p.d_qk, key_mean});
+    const auto run = [&](const auto& kernel) { on.run(kernel); };
+    centre.find_mean(run, p, in.k, k.at.docs);
     q.run(on);
     k.run(on);
     v.run(on);
-    if (q_shift != nullptr)
-      on.run(q_shift_kernel<B, Recipe>{data(p, in), p.payload_inputs ? const_tensor{} : in.q, key_shift, q_shift});
+    centre.find_shifts(run, data(p, in), p.payload_inputs ? const_tensor{} : in.q);
   }
 };
 

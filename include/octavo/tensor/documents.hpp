@@ -25,6 +25,9 @@ struct token_tile {
   int tokens = 0;          ///< 0: this slot holds no tile
 };
 
+/// Tokens that one item adds up of a sum over a sequence: such sums are made of those of their parts, in order.
+inline constexpr int part_tokens = 128;
+
 /// The documents on one side (queries or keys) of a problem.
 struct documents {
   std::int64_t count = 0;   ///< without the tail
