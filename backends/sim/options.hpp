@@ -16,7 +16,7 @@ namespace backends::sim {
 /// How a matrix product adds up.
 enum class accumulation {
   ideal,  ///< exactly, rounded to FP32 once per instruction
-  model,  ///< aligned to the largest exponent and cut: to 13 fraction bits on Hopper, 25 on Blackwell
+  model,  ///< aligned to the largest exponent and cut: to 13 fraction bits by wgmma, 25 by tcgen05 and mma.sync; amdgcn/sums.hpp
 };
 
 struct options {
@@ -24,6 +24,9 @@ struct options {
   /// instructions allow, which is when a missing wait shows. Odd seeds let some warps run far ahead of others.
   std::uint64_t seed = 0;
   accumulation accumulator = accumulation::ideal;
+  /// What mma.sync's unit keeps in `model`: 25 bits on an H200; Ada's FP8 unit is said to keep 13 (SageAttention2, arXiv
+  /// 2411.10958).
+  int mma_fraction_bits = 25;
   /// Blocks that run at once. Another one starts by itself when none of them can go on without it (wait_turn) ...
   int resident = 1;
   /// ... until as many run as a device holds: blocks beyond start only when others have ended.

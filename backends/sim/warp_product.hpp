@@ -18,10 +18,10 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::sim {
 
-/// d plus 16 products of F16 numbers: all terms are cut toward zero 25 bits below the largest exponent, added exactly, and
-/// the sum is cut to FP32. The exponent of a product is the sum of its factors': 1.5 x 1.5 has exponent 0.
-inline float f16_product(const float (&a)[16], const float (&b)[16], float d) {
-  constexpr int fraction = 25, none = -10000;
+/// d plus 16 products of F16 numbers: all terms are cut toward zero `fraction` bits below the largest exponent, added exactly,
+/// and the sum is cut to FP32. The exponent of a product is the sum of its factors': 1.5 x 1.5 has exponent 0.
+inline float f16_product(const float (&a)[16], const float (&b)[16], float d, int fraction = 25) {
+  constexpr int none = -10000;
   const auto exponent = [](double x) { return x == 0 ? none : std::ilogb(x); };
   if (!std::isfinite(d)) return std::bit_cast<float>(product_nan);
   int largest = exponent(d);
@@ -37,17 +37,17 @@ inline float f16_product(const float (&a)[16], const float (&b)[16], float d) {
   return std::fabs(static_cast<double>(nearest)) > std::fabs(sum) ? std::nextafter(nearest, 0.0f) : nearest;
 }
 /// The same of half of the 32 elements that mma.sync multiplies: of every word the lower two bytes (part 0) or the upper.
-inline float half_product(const float* a, const float* b, int part, float d) {
+inline float half_product(const float* a, const float* b, int part, float d, int fraction = 25) {
   float left[16], right[16];
   for (int i = 0; i < 16; ++i) {
     const int k = i / 2 * 4 + 2 * part + i % 2;
     left[i] = a[k], right[i] = b[k];
   }
-  return f16_product(left, right, d);
+  return f16_product(left, right, d, fraction);
 }
 
 /// d + sum_k a[k] b[k] over 32 elements. NaN for a NaN in a factor.
-inline float warp_product(const float* a, const float* b, float d, accumulation how) {
+inline float warp_product(const float* a, const float* b, float d, accumulation how, int fraction = 25) {
   constexpr int depth = 32;
   if (how == accumulation::ideal) {
     double sum = 0;  // exact: products of FP8 numbers
@@ -55,7 +55,7 @@ inline float warp_product(const float* a, const float* b, float d, accumulation 
     if (std::isnan(sum) || std::isnan(d)) return std::bit_cast<float>(product_nan);
     return detail::add_once(sum, d);
   }
-  return half_product(a, b, 1, half_product(a, b, 0, d));
+  return half_product(a, b, 1, half_product(a, b, 0, d, fraction), fraction);
 }
 
 }  // namespace backends::sim

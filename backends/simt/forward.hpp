@@ -5,8 +5,8 @@
 //     S = Q K^T        (FP8 product, d deep)            M' = max(M, ceil(max_j s))      a = 2^(M - M')
 //     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
 //
-// Where units keep fewer digits of a longer sum, a product with V runs over one step and is then added in FP32. A
-// right operand of ones, made in registers, gives the row sums of the rounded P, which l is. (`token` sums them in
+// Where units keep fewer digits of a longer sum, a product with V runs over one step and is then added in FP32, as l always
+// is. A right operand of ones, made in registers, gives the row sums of the rounded P, which l is. (`token` sums them in
 // registers: there l wants each weight without the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
 
@@ -89,7 +89,6 @@ struct forward_kernel {
     owned queries{};
     float o[output::elements] = {};  ///< raw sums so far relative to 2^m ...
     float o_unit = 1;                ///< ... and to this scale of V
-    float ones[row_tiles * atom::sums] = {};
     float l[scores::rows] = {};
     float m[scores::rows] = {};  ///< the running M; -inf where no key has come
 
@@ -160,20 +159,31 @@ struct forward_kernel {
       exponentials(s, from, factor, p);
       if (any_bit(from.nonfinite) != 0) [[unlikely]]
         note(p, u, from);
-      if constexpr (sums_by_product) {
-        const std::uint32_t one = M::template pack<E>(1, 1, 1, 1);
-        lane_operand<M, scaled> right;
-        OCTAVO_UNROLL
-        for (std::uint32_t& word : right.words) word = one;
-        right.set_scale(scale_of_one);
-        OCTAVO_UNROLL
-        for (int t = 0; t < row_tiles; ++t) {
-          OCTAVO_UNROLL
-          for (int j = 0; j < weights::depths; ++j)
-            multiply<atom>(part_of<atom::sums>(ones, t * atom::sums), p.of[t][j], right);
-        }
-      }
+      if constexpr (sums_by_product) add_row_sums(p);
       add_products(p, from, v_scale);
+    }
+    /// l += P^ 1 over the step, whose products begin at zero: few units keep FP32's digits of a sum over all keys.
+    OCTAVO_DEVICE void add_row_sums(const weights& p) {
+      const std::uint32_t one = M::template pack<E>(1, 1, 1, 1);
+      lane_operand<M, scaled> ones;
+      OCTAVO_UNROLL
+      for (std::uint32_t& word : ones.words) word = one;
+      ones.set_scale(scale_of_one);
+      OCTAVO_UNROLL
+      for (int t = 0; t < row_tiles; ++t) {
+        float sums[atom::sums] = {};
+        OCTAVO_UNROLL
+        for (int j = 0; j < weights::depths; ++j) multiply<atom>(sums, p.of[t][j], ones);
+        OCTAVO_UNROLL
+        for (int i = 0; i < atom::sums; ++i)
+          if (is_first_of_row(i)) l[t * image_layout<M>::row_slots + image_layout<M>::row_slot(i)] += sums[i];
+      }
+    }
+    /// Whether accumulator i is the first of the lane's that stand in its row.
+    OCTAVO_HD static constexpr bool is_first_of_row(int i) {
+      for (int before = 0; before < i; ++before)
+        if (image_layout<M>::row_slot(before) == image_layout<M>::row_slot(i)) return false;
+      return true;
     }
     /// O += P^ V over the step.
     OCTAVO_DEVICE void add_products(const weights& p, const stage& from, float v_scale) {
@@ -243,21 +253,13 @@ struct forward_kernel {
     }
     /// M as everybody knows it: 0 for a row without keys.
     OCTAVO_DEVICE static float finite(float m) { return m == minus_infinity ? 0.0f : m; }
-    /// l of row r so far, where it is a product.
-    OCTAVO_DEVICE float& product_sum(int r) {
-      int first = 0;  // an accumulator of the row
-      OCTAVO_UNROLL
-      for (int i = atom::sums - 1; i >= 0; --i)
-        if (image_layout<M>::row_slot(i) == r % image_layout<M>::row_slots) first = i;
-      return ones[r / image_layout<M>::row_slots * atom::sums + first];
-    }
     /// The sums so far, relative to the new maximum.
     OCTAVO_DEVICE void rescale(const float (&raised)[scores::rows]) {
       float alpha[scores::rows];
       bool changed = false;
       OCTAVO_UNROLL
       for (int r = 0; r < scores::rows; ++r) {
-        const bool empty = (sums_by_product ? product_sum(r) : l[r]) == 0;
+        const bool empty = l[r] == 0;
         alpha[r] = empty ? 0.0f : M::exp2(m[r] - raised[r]);  // nothing summed yet: nothing to rescale
         m[r] = raised[r];
         l[r] *= alpha[r];
@@ -266,10 +268,6 @@ struct forward_kernel {
       if (!M::any_in_warp(changed)) return;
       OCTAVO_UNROLL
       for (int i = 0; i < output::elements; ++i) o[i] *= alpha[output::row(i)];
-      if constexpr (sums_by_product) {
-        OCTAVO_UNROLL
-        for (int r = 0; r < scores::rows; ++r) product_sum(r) *= alpha[r];
-      }
     }
 
     /// P^ in units of 1 / p_scale, packed for the product with V; l where it is not part of that.
@@ -318,7 +316,7 @@ struct forward_kernel {
         const std::int64_t row = first + place.row(r);
         const bool exists = place.row(r) < tile.tokens;
         m[r] = finite(m[r]);
-        const float keys = (sums_by_product ? product_sum(r) * atom::unit : l[r]) * (1.0f / p_scale<E>);
+        const float keys = (sums_by_product ? l[r] * atom::unit : l[r]) * (1.0f / p_scale<E>);
         const float sink = exists ? d.sink_log2(at.document, at.h_q, row) : minus_infinity;
         const float sum = keys + sink_weight<functions<M>>(sink, m[r]);
         reciprocal[r] = reciprocal_or_zero(sum) * (o_unit * atom::unit / p_scale<E>);

@@ -40,11 +40,12 @@ void mma_of_warp(const sim::contribution* given, int lanes) {
       for (int w = 0; w < 2; ++w) b[g][4 * q + 16 * w + byte] = element<R>(x.b[w], byte);
     }
   }
-  const sim::accumulation how = sim::active_machine()->options.accumulator;
+  const sim::options& how = sim::active_machine()->options;
   for (int lane = 0; lane < lanes; ++lane) {
     const auto& x = *reinterpret_cast<const mma_operands*>(given[lane].row);
     for (int i = 0; i < 4; ++i)
-      *x.d[i] = sim::warp_product(a[lane / 4 + 8 * (i / 2)], b[2 * (lane % 4) + i % 2], *x.d[i], how);
+      *x.d[i] = sim::warp_product(a[lane / 4 + 8 * (i / 2)], b[2 * (lane % 4) + i % 2], *x.d[i], how.accumulator,
+                                  how.mma_fraction_bits);
   }
   ++sim::active_machine()->report.products;
   ++sim::active_machine()->report.matrix_instructions["mma m16n8k32"];
