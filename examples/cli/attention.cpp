@@ -89,8 +89,13 @@ void run_attention(const attention_options& options) {
     json.null("backward_ms");
   report_shape(json, p);
   report_options(json, p, options.engine);
-  if (const auto* kernels = on.kernels(); kernels != nullptr) report_kernels(json, *kernels);
-  json.list("notes", notes_on(p)).list("files", out.names()).end_object();
+  std::vector<std::string> notes = notes_on(p);
+  if (const auto* kernels = on.kernels(); kernels != nullptr) {
+    report_kernels(json, *kernels);
+    if (kernels->empty())
+      notes.emplace_back("nothing was simulated: no schedule takes this problem, and the generic loops computed it");
+  }
+  json.list("notes", notes).list("files", out.names()).end_object();
   out.add_text("report.json", json.text());
   out.commit();
 }

@@ -125,3 +125,52 @@ TEST_CASE("simt: mx32 on the scaled products of sm_120a gives what the generic l
                            &run_results::dk, &run_results::dv})
     CHECK(apart(r.*field, want.*field) <= 1e-4);
 }
+
+namespace {
+
+/// O and l of 128 queries over 4096 keys, d 64, values with a mean.
+template <class B>
+run_results run_long_rows(typename B::queue& queue) {
+  using config = octavo::config<B, recipe::tile, delta::matched>;
+  constexpr std::int64_t d = 64;
+  problem p;
+  p.element = dtype::f32;
+  p.s_q = 128, p.s_kv = 4096, p.d_qk = p.d_v = d;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  const auto draw = [&](std::int64_t rows, float mean) {
+    floats x(static_cast<std::size_t>(rows * d));
+    for (float& v : x) v = normal(random) + mean;
+    return x;
+  };
+  const floats q = draw(p.s_q, 0), k = draw(p.s_kv, 0), v = draw(p.s_kv, 1);
+  run_results r;
+  r.o.resize(q.size()), r.lse.resize(128), r.m.resize(128), r.l.resize(128);
+  std::vector<char> scratch(workspace_size<config>(p));
+  forward_inputs in;
+  in.q = contiguous(q.data(), p.s_q, 1, d);
+  in.k = contiguous(k.data(), p.s_kv, 1, d), in.v = contiguous(v.data(), p.s_kv, 1, d);
+  forward_outputs out;
+  out.o = contiguous(r.o.data(), p.s_q, 1, d);
+  out.lse = r.lse.data(), out.m = r.m.data(), out.l = r.l.data();
+  const status forward = attention_forward<config>(queue, p, in, out, {scratch.data(), scratch.size()});
+  CHECK_MESSAGE(forward.ok(), forward.message.c_str());
+  return r;
+}
+
+}  // namespace
+
+// A sum over all keys in such a unit would lose a sixteenth of O here.
+TEST_CASE("simt: long rows on a unit that keeps 13 bits of a sum") {
+  sim_cuda_simt::queue queue;
+  queue.how.accumulator = backends::sim::accumulation::model;
+  queue.how.mma_fraction_bits = 13;
+  const run_results r = run_long_rows<sim_cuda_simt>(queue);
+  backends::cpu::queue host;
+  const run_results want = run_long_rows<backends::cpu>(host);
+  // A product cuts each of 16 terms by half a unit of 2^-13 of the largest in the mean.
+  constexpr double bound = 16 * 0.5 * 0x1p-13;
+  CHECK(apart(r.l, want.l) <= bound);
+  CHECK(apart(r.o, want.o) <= bound);
+  CHECK(apart(r.l, want.l) > 0);
+}
