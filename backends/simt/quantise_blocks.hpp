@@ -156,6 +156,7 @@ struct quantise_blocks_kernel {
     OCTAVO_DEVICE static void write_column_maxima(const share_type& share, float (&x)[share_type::channels],
                                                   std::uint32_t (&to)[D]) {
       constexpr int row_threads = share_type::row_threads, left = share_type::channels * row_threads / M::lanes;
+      static_assert(left >= 1, "every lane ends with a channel: tiles of narrower rows leave some without");
       const int lane = M::thread_index() % M::lanes;
       int channel = share.channel();
       OCTAVO_UNROLL

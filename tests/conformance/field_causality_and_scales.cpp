@@ -15,7 +15,7 @@ const std::vector<std::string_view> fp8_recipes{"mx32", "token", "tile", "tensor
 
 // One tensor at a time, with the present at the edges of vectors, blocks and tiles.
 TEST_CASE("field: a later token of any one tensor, at any place") {
-  const octavo::problem p{.s_q = 160, .s_kv = 160, .d_qk = 32, .d_v = 32, .mask = {top_left}, .deterministic = true};
+  const octavo::problem p{.s_q = 160, .s_kv = 160, .d_qk = 64, .d_v = 64, .mask = {top_left}, .deterministic = true};
   const test_case c = make_case(p, input_family::token_spread, 101);
   for_each_engine(p, {.recipes = {"token"}}, [&](const candidate& on) {
     const results before = on(c);
@@ -39,7 +39,7 @@ TEST_CASE("field: the second batch has scales of its own") {
   for (const std::int64_t s : {16, 17, 33, 129}) {
     CAPTURE(s);
     const octavo::problem p{
-        .b = 2, .h_q = 2, .h_kv = 2, .s_q = s, .s_kv = s, .d_qk = 32, .d_v = 32, .deterministic = true};
+        .b = 2, .h_q = 2, .h_kv = 2, .s_q = s, .s_kv = s, .d_qk = 64, .d_v = 64, .deterministic = true};
     const test_case both = make_case(p, input_family::token_spread, 102);
     test_case second = both;
     second.p.b = 1;
@@ -60,7 +60,7 @@ TEST_CASE("field: the second batch has scales of its own") {
 TEST_CASE("field: lengths that are 16 modulo 32") {
   for (const std::int64_t s : {16, 48, 144, 240}) {
     CAPTURE(s);
-    const octavo::problem p{.s_q = s, .s_kv = s, .d_qk = 32, .d_v = 32, .mask = {top_left}};
+    const octavo::problem p{.s_q = s, .s_kv = s, .d_qk = 64, .d_v = 64, .mask = {top_left}};
     const test_case c = make_case(p, input_family::outliers, 103);
     const results truth = exact(c);
     for_each_engine(p, {.recipes = fp8_recipes, .deltas = {"matched", "consistent"}},
@@ -72,7 +72,7 @@ TEST_CASE("field: lengths that are 16 modulo 32") {
 // lies behind the last one has a say.
 TEST_CASE("field: a tail block is scaled from its valid rows") {
   constexpr std::int64_t body = 128, tail = 17;
-  octavo::problem p{.s_q = 4, .s_kv = body + tail, .d_qk = 32, .d_v = 32, .save_payloads = true};
+  octavo::problem p{.s_q = 4, .s_kv = body + tail, .d_qk = 64, .d_v = 64, .save_payloads = true};
   test_case c = make_case(p, input_family::randn, 104);
   c.backward = false;
   for_tokens(c.v, c.kv_side(p.d_v), 0, body, [](auto values, std::int64_t) {

@@ -18,8 +18,8 @@ octavo::problem causal() {
   return {.h_q = 2,
           .s_q = length,
           .s_kv = length,
-          .d_qk = 32,
-          .d_v = 32,
+          .d_qk = 64,
+          .d_v = 64,
           .mask = {octavo::causal_mask::top_left},
           .deterministic = true};
 }

@@ -42,8 +42,8 @@ TEST_CASE("packed documents are documents one at a time") {
                     .h_kv = 2,
                     .s_q = 140,
                     .s_kv = 140,
-                    .d_qk = 32,
-                    .d_v = 32,
+                    .d_qk = 64,
+                    .d_v = 64,
                     .packed = true,
                     .total_q = 186,
                     .total_kv = 200,
@@ -94,7 +94,7 @@ TEST_CASE("a batch entry is the same as alone") {
 
 TEST_CASE("a window of everything before is a causal mask") {
   octavo::problem p{
-      .h_q = 2, .s_q = 160, .s_kv = 160, .d_qk = 32, .d_v = 32, .mask = {top_left}, .deterministic = true};
+      .h_q = 2, .s_q = 160, .s_kv = 160, .d_qk = 64, .d_v = 64, .mask = {top_left}, .deterministic = true};
   const test_case causal = make_case(p, input_family::randn, 53);
   test_case window = causal;
   window.p.mask = {.window_left = p.s_kv - 1, .window_right = 0};
@@ -107,7 +107,7 @@ TEST_CASE("strides do not matter") {
                           .h_kv = 2,
                           .s_q = 40,
                           .s_kv = 140,
-                          .d_qk = 32,
+                          .d_qk = 64,
                           .d_v = 64,
                           .mask = {bottom_right},
                           .deterministic = true};
@@ -122,7 +122,7 @@ TEST_CASE("strides do not matter") {
 // The gradient of sum() arrives as one element with strides of 0; the library asks for stride 1 along d and takes 0 for
 // the rest.
 TEST_CASE("a broadcast dO is its copies") {
-  octavo::problem p{.b = 2, .h_q = 2, .s_q = 40, .s_kv = 70, .d_qk = 32, .d_v = 32, .deterministic = true};
+  octavo::problem p{.b = 2, .h_q = 2, .s_q = 40, .s_kv = 70, .d_qk = 64, .d_v = 64, .deterministic = true};
   test_case c = make_case(p, input_family::randn, 55);
   const floats row(c.dout.begin(), c.dout.begin() + p.d_v);
   for (std::size_t i = 0; i < c.dout.size(); ++i) c.dout[i] = row[i % row.size()];

@@ -37,7 +37,7 @@ void check_split(const candidate& on, const test_case& c, const cuts& q, const c
 }  // namespace
 
 TEST_CASE("keys in parts: any cut, empty parts too, with scales of tokens") {
-  octavo::problem p{.b = 2, .h_q = 2, .s_q = 70, .s_kv = 210, .d_qk = 32, .d_v = 32};
+  octavo::problem p{.b = 2, .h_q = 2, .s_q = 70, .s_kv = 210, .d_qk = 64, .d_v = 64};
   for (const auto causal : {octavo::causal_mask::none, top_left, bottom_right}) {
     p.mask.causal = causal;
     const test_case c = with_shift(p, input_family::randn, 61);
@@ -51,7 +51,7 @@ TEST_CASE("keys in parts: any cut, empty parts too, with scales of tokens") {
 
 TEST_CASE("keys in parts: whole blocks, with scales of blocks") {
   const octavo::problem p{
-      .b = 2, .h_q = 4, .h_kv = 2, .s_q = 200, .s_kv = 330, .d_qk = 32, .d_v = 32, .mask = {bottom_right, 150}};
+      .b = 2, .h_q = 4, .h_kv = 2, .s_q = 200, .s_kv = 330, .d_qk = 64, .d_v = 64, .mask = {bottom_right, 150}};
   const test_case c = with_shift(p, input_family::randn, 62);
   for_each_engine(p, {.recipes = {"mx32", "tile"}, .deltas = {"matched", "consistent"}}, [&](const candidate& on) {
     for (const cuts& kv : {cuts{0, 128, 330}, cuts{0, 128, 128, 256, 330}}) check_split(on, c, {0, 200}, kv);

@@ -48,7 +48,7 @@ TEST_CASE("grouped queries are repeated keys and values") {
                           .h_kv = 2,
                           .s_q = 70,
                           .s_kv = 150,
-                          .d_qk = 32,
+                          .d_qk = 64,
                           .d_v = 64,
                           .mask = {octavo::causal_mask::bottom_right},
                           .deterministic = true};
@@ -70,7 +70,7 @@ TEST_CASE("grouped queries are repeated keys and values") {
 // Without a mask keys are a set. Only recipes whose scales belong to one token keep every payload; gradients differ by
 // which keys share the scale of a row of dS, that is by underflow.
 TEST_CASE("keys have no order") {
-  const octavo::problem p{.s_q = 60, .s_kv = 200, .d_qk = 32, .d_v = 32};
+  const octavo::problem p{.s_q = 60, .s_kv = 200, .d_qk = 64, .d_v = 64};
   const test_case c = make_case(p, input_family::randn, 32);
   std::vector<std::int64_t> order(static_cast<std::size_t>(p.s_kv));
   std::iota(order.begin(), order.end(), 0);
@@ -93,8 +93,8 @@ TEST_CASE("powers of two pass through to the last bit") {
   const octavo::problem p{.h_q = 2,
                           .s_q = 70,
                           .s_kv = 140,
-                          .d_qk = 32,
-                          .d_v = 32,
+                          .d_qk = 64,
+                          .d_v = 64,
                           .mask = {octavo::causal_mask::bottom_right},
                           .softmax_scale = 0.3f,
                           .deterministic = true};

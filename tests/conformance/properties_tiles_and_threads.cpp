@@ -51,8 +51,8 @@ octavo::problem crowded() {
           .h_kv = 1,
           .s_q = 200,
           .s_kv = 290,
-          .d_qk = 32,
-          .d_v = 32,
+          .d_qk = 64,
+          .d_v = 64,
           .mask = {octavo::causal_mask::bottom_right},
           .sink = true,
           .deterministic = true};

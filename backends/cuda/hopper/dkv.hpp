@@ -237,8 +237,8 @@ struct dkv_kernel {
     }
 
     /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one. All products are made in one
-    /// turn and follow each other without a gap: while one is computed, the one before is added. (None is left running from one call to the next:
-    /// the compiler would wait after every single one.)
+    /// turn and follow each other without a gap: while one is computed, the one before is added. (None is left running
+    /// from one call to the next: the compiler would wait after every single one.)
     template <bool has_next>
     OCTAVO_DEVICE void add_step(const step_place& here, const step_place& next, const turns& turn, float (&x)[elements],
                                 float (&y)[elements]) {

@@ -213,7 +213,7 @@ OCTAVO_HD float sink_gradient(const backward_data<Recipe>& data, std::int64_t do
 template <class B, class Recipe>
 struct finish_rows_kernel {
   static constexpr int M = B::tile_q;
-  static constexpr int max_channels = 256;
+  static constexpr int max_channels = B::max_head_dim;
 
   backward_data<Recipe> data;
   backward_outputs out;

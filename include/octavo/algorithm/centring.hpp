@@ -56,7 +56,7 @@ struct key_mean_kernel {
 /// scale * q_i . u for every row, [b, h_q, s_q]. q as given; from its payload where only that is there.
 template <class B, class Recipe>
 struct q_shift_kernel {
-  static constexpr int max_channels = 256;
+  static constexpr int max_channels = B::max_head_dim;
 
   pass_data<Recipe> data;
   const_tensor q;

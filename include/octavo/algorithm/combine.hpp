@@ -14,7 +14,7 @@ OCTAVO_BEGIN_NAMESPACE
 template <class B>
 struct combine_kernel {
   static constexpr int M = B::tile_q;
-  static constexpr int max_channels = 256;
+  static constexpr int max_channels = B::max_head_dim;
 
   octavo::problem problem;
   documents q_docs;

@@ -145,7 +145,7 @@ struct delta_sums_kernel {
 template <class B, class Recipe, class Delta>
 struct row_terms_kernel {
   static constexpr int M = B::tile_q;
-  static constexpr int max_channels = 256;
+  static constexpr int max_channels = B::max_head_dim;
   using G = typename Recipe::gradient_element;
 
   backward_data<Recipe> data;
