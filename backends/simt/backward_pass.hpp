@@ -17,7 +17,7 @@ struct backward_pass {
   using B = typename Config::backend;
   using R = typename Config::recipe;
   using Delta = typename Config::delta;
-  image_qkv<B, M, R, D> qkv;
+  image_qkv<B, R, image_input<M, R, typename R::element, D>> qkv;
   image_input<M, R, typename R::gradient_element, D> dout;
   octavo::row_terms rows;
   delta_outputs sums;

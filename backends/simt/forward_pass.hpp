@@ -15,7 +15,7 @@ struct forward_pass {
   // The forward knows two kinds of policy only: matched and consistent share one instantiation.
   using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
   using kernel = forward_kernel<M, R, Delta, D>;
-  image_qkv<B, M, R, D> qkv;
+  image_qkv<B, R, image_input<M, R, typename R::element, D>> qkv;
 
   void carve(detail::carver& memory, const problem& p, const forward_inputs& in, const forward_outputs& out) {
     qkv.carve(memory, p, in, out, {.rows = true}, {.rows = true}, {.columns = true, .fold = true});
