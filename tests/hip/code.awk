@@ -49,7 +49,8 @@ function address(   digits, value, i) {
 }
 
 # 32 x 32 x 16 products of 32 rows and a step of tokens: step * d / 512 each of S, dP, and what makes O, dQ, dK or dV;
-# in tile's forward O twice, the second where V's scales are too far apart for products to go on from O, and step / 16 for l, where it sums rounded P.
+# in tile's forward O twice, the second where V's scales are too far apart for products to go on from O, and step / 16
+# for l, where it sums rounded P.
 function products_of_turn(kernel, d,   step, of_each) {
   step = kernel ~ /^forward/ && d == 64 ? 64 : 32
   of_each = step * d / 512

@@ -44,9 +44,12 @@ planted "a loop that is none" code "0 of 24 FP8 products" '/s_c?branch/ && $2 > 
 planted "a spill to memory" code "scratch memory that it has not" \
   '{print} /v_exp/ && !n++ {print "\tscratch_store_dword off, v1, off offset:4 // 000000000000: 0"}'
 dq='/ \.name: / {on = /dq_kernel.*5token.*matched.*Li128E/ && !/e5m2/}'
-planted "scratch memory" notes "16 bytes of scratch" "$dq on && /private_segment/ {\$0 = \"    .private_segment_fixed_size: 16\"} {print}"
-planted "a spilled register" notes "1 registers spilled" "$dq on && /vgpr_spill/ {\$0 = \"    .vgpr_spill_count: 1\"} {print}"
-planted "too many registers" notes "leave no room for 2 waves" "$dq on && /\\.vgpr_count/ {\$0 = \"    .vgpr_count: 264\"} {print}"
+planted "scratch memory" notes "16 bytes of scratch" \
+  "$dq on && /private_segment/ {\$0 = \"    .private_segment_fixed_size: 16\"} {print}"
+planted "a spilled register" notes "1 registers spilled" \
+  "$dq on && /vgpr_spill/ {\$0 = \"    .vgpr_spill_count: 1\"} {print}"
+planted "too many registers" notes "leave no room for 2 waves" \
+  "$dq on && /\\.vgpr_count/ {\$0 = \"    .vgpr_count: 264\"} {print}"
 planted "notes that are missing" notes "registers are not known" "$dq !(on && /\\.vgpr_count/)"
 planted "a kernel too few" code "0 kernels are named, not 1" '/^[0-9a-f]+ </ {sub(/dq_kernel/, "other")} {print}'
 exit $failed
