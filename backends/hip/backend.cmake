@@ -16,11 +16,24 @@ octavo_backend(hip-cdna3
 # Instructions with block scales: not in every compiler that knows CDNA3's.
 set(octavo_cdna4_UNAVAILABLE "${octavo_hip_UNAVAILABLE}")
 if(CMAKE_HIP_COMPILER AND NOT octavo_cdna4_UNAVAILABLE)
+  # A kernel with the flags of the build: a compiler that knows the processor may have a device library that does not.
+  set(octavo_probe "${CMAKE_CURRENT_BINARY_DIR}/gfx950.hip")
+  file(CONFIGURE OUTPUT "${octavo_probe}" @ONLY CONTENT [=[
+#include <hip/hip_runtime.h>
+#if !__has_builtin(__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4)
+#error "no matrix instructions with block scales"
+#endif
+__global__ void probe(float* x) { *x = expf(*x); }
+]=])
+  separate_arguments(octavo_probe_flags NATIVE_COMMAND "${CMAKE_HIP_FLAGS}")
   execute_process(
-    COMMAND "${CMAKE_HIP_COMPILER}" -x hip --offload-arch=gfx950 --offload-device-only -nogpuinc -nogpulib -fsyntax-only /dev/null
-    RESULT_VARIABLE octavo_no_gfx950 OUTPUT_QUIET ERROR_QUIET)
+    COMMAND "${CMAKE_HIP_COMPILER}" -x hip ${octavo_probe_flags} --offload-arch=gfx950 --offload-device-only -c "${octavo_probe}"
+      -o "${octavo_probe}.o"
+    RESULT_VARIABLE octavo_no_gfx950 OUTPUT_QUIET ERROR_VARIABLE octavo_probe_error)
   if(octavo_no_gfx950)
-    set(octavo_cdna4_UNAVAILABLE "the HIP compiler (${CMAKE_HIP_COMPILER}) does not know gfx950: clang 20 and ROCm 7 do")
+    string(REGEX REPLACE "^.*error: ([^;\n]*).*$" "\\1" octavo_probe_error "${octavo_probe_error}")
+    set(octavo_cdna4_UNAVAILABLE
+      "the HIP compiler (${CMAKE_HIP_COMPILER}) does not compile for gfx950 (clang 20 and ROCm 7 do): ${octavo_probe_error}")
   endif()
 endif()
 octavo_backend(hip-cdna4

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What llvm-mca says of the main loop of a kernel for CDNA3, by no more than the compiler's assembler.
 
-    estimate.py FILE.s --products P --exponentials E [--kernel NAME] [--waves N] [--keep FILE]
+    estimate.py FILE.s --products P --exponentials E [--kernel NAME] [--waves N] [--uncounted U] [--at-least SHARE]
 
-FILE.s comes from clang -x hip --offload-arch=gfx942 --offload-device-only -S. The main loop of a kernel is the loop that
+FILE.s comes from clang -x hip --offload-arch=gfx942 --offload-device-only -S. NAME is a regular expression, for symbols.
+The main loop of a kernel is the loop that
 has the most matrix instructions in it. Of the ways through one turn of it, that one is taken which runs P matrix
 instructions (or, failing that, the next larger number of them) and E exponentials at least, fetches the most from memory
 and, among those, has the fewest instructions: masks, soft caps, NaNs and large scores, which have branches of their own,
@@ -13,7 +14,9 @@ are left out.
 It prints the clocks of that way: of the matrix unit (4 per pass), of the vector unit (4 to issue an instruction, matrix
 instructions too, and 16 for a transcendental one) and of a wave alone by llvm-mca, which issues in order and waits where a
 register is not there yet. With N waves on a SIMD, one waits while others run: the estimate is the largest of the three,
-the wave's clocks over N.
+the wave's clocks over N. The share of the matrix peak is the matrix unit's clocks in it, and with --uncounted also that
+without U of the products, such as those that sum. It fails where the share (without those) is less than SHARE percent, or
+no kernel is NAME.
 """
 
 import argparse
@@ -169,14 +172,14 @@ def vector_clocks(code):
     return clocks
 
 
-def mca(code, keep):
+def mca(code, program, keep):
     straight = [line for line in code if not re.match(r"s_(c?branch|endpgm)", line)]
     text = "\n".join(straight) + "\n"
     if keep:
         with open(keep, "w") as file:
             file.write(text)
     turns = 20
-    report = subprocess.run(["llvm-mca-19", "-march=amdgcn", "-mcpu=gfx942", f"-iterations={turns}", "-"], input=text,
+    report = subprocess.run([program, "-march=amdgcn", "-mcpu=gfx942", f"-iterations={turns}", "-"], input=text,
                             capture_output=True, text=True, check=True).stdout
     # The model's cycle is the four clocks in which a wave issues an instruction.
     return 4 * int(re.search(r"Total Cycles:\s+(\d+)", report).group(1)) / turns
@@ -187,14 +190,18 @@ def main():
     options.add_argument("file")
     options.add_argument("--products", type=int, required=True, help="matrix instructions of a turn")
     options.add_argument("--exponentials", type=int, required=True, help="of a turn")
-    options.add_argument("--kernel", default="", help="only kernels whose name contains this")
+    options.add_argument("--kernel", default="", help="only kernels whose symbol this is found in")
     options.add_argument("--waves", type=int, default=2, help="on a SIMD")
+    options.add_argument("--uncounted", type=int, default=0, help="products of a turn that the share is said without")
+    options.add_argument("--at-least", type=float, default=0, metavar="SHARE", help="of the matrix peak, in percent")
+    options.add_argument("--mca", default="llvm-mca-19", help="the program llvm-mca")
     options.add_argument("--keep", help="write the way there")
     arguments = options.parse_args()
     with open(arguments.file) as file:
         text = file.read()
+    estimated = below = 0
     for name, lines in kernels(text):
-        if arguments.kernel not in name:
+        if not re.search(arguments.kernel, name):
             continue
         blocks, order = blocks_of(lines)
         loops, _ = loops_of(blocks, order)
@@ -205,14 +212,23 @@ def main():
         most = max(products.values())
         header = min((h for h in loops if products[h] == most), key=lambda h: len(loops[h]))
         code = hot_way(blocks, loops[header], header, arguments.products, arguments.exponentials)
-        matrix, vector, alone = matrix_clocks(code), vector_clocks(code), mca(code, arguments.keep)
+        matrix, vector, alone = matrix_clocks(code), vector_clocks(code), mca(code, arguments.mca, arguments.keep)
         total = max(matrix, vector, alone / arguments.waves)
+        share = 100 * matrix / total
+        of_counted = share * (1 - arguments.uncounted / arguments.products)
+        estimated += 1
+        below += of_counted < arguments.at_least
         count = lambda pattern: sum(1 for line in code if re.match(pattern, line))
         print(f"{name}\n  instructions {len(code)}: {count('v_mfma')} matrix, {count('v_exp')} exponentials, "
               f"{count('v_') - count('v_mfma') - count('v_exp')} other vector, {count('ds_')} shared memory, "
               f"{count('global_')} global, {count('s_')} scalar\n"
               f"  clocks of a turn: matrix {matrix}, vector {vector}, a wave alone (llvm-mca) {alone:.0f}; "
-              f"{arguments.waves} waves: {total:.0f}, {100 * matrix / total:.0f} % of the matrix peak")
+              f"{arguments.waves} waves: {total:.0f}, {share:.0f} % of the matrix peak"
+              + (f" ({of_counted:.0f} % without {arguments.uncounted} products)" if arguments.uncounted else ""))
+    if estimated == 0:
+        sys.exit("no kernel of that name has matrix instructions in a loop")
+    if below:
+        sys.exit(f"{below} of {estimated} kernels are below {arguments.at_least:g} % of the matrix peak")
 
 
 if __name__ == "__main__":

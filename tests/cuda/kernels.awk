@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ptxas.awk and loops.awk share: names of kernels, what they may spill, errors, and that none is missing.
+# What ptxas.awk, loops.awk and ../hip/code.awk share: names of kernels, what they may spill, errors, and that none is missing.
 
-# A kernel's symbol in words, as "dq mx32 stale 128"; of others nothing.
-function name_of(symbol,   name) {
+# A kernel's symbol in words, as "dq mx32 stale 128" or "dq tile e5m2 matched 64"; of others nothing.
+function name_of(symbol,   name, e5m2) {
   if (!match(symbol, /(quantise|forward|delta_sums|dq|dkv|scaled_atom)_kernel/)) return ""
   name = substr(symbol, RSTART, RLENGTH - length("_kernel"))
+  e5m2 = symbol ~ /e5m2/
+  sub(/14e5m2_gradientsINS[0-9A-Z]*_/, "", symbol)
   if (match(symbol, /6recipe[0-9](mx32|tile|token)E/)) name = name " " substr(symbol, RSTART + 8, RLENGTH - 9)
+  if (e5m2) name = name " e5m2"
   if (match(symbol, /5delta[0-9]+(matched|consistent|stale)E/)) {
     symbol = substr(symbol, RSTART + 6)
     sub(/^[0-9]+/, "", symbol)

@@ -15,7 +15,8 @@ using hip_common::atom_layout, hip_common::format_of;
 /// CDNA3's FP8 is FNUZ: a byte is worth half of its OCP value in either operand.
 inline constexpr float fnuz_unit = 4;
 
-/// CDNA3, 16 x 16 x 64: two v_mfma_f32_16x16x32 of 16 clocks.
+/// CDNA3, 16 x 16 x 64: two v_mfma_f32_16x16x32 of 16 clocks. No kernel uses it (README.md says why): the layout is tested,
+/// and that the kernels' images serve it.
 template <class L, class R>
 struct mfma_16 : atom_layout<16, 32, 2> {
   static constexpr float unit = fnuz_unit;

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t scale_of_one = 127;  ///< E8M0
 
 /// CDNA4, 16 x 16 x 128: v_mfma_scale_f32_16x16x128_f8f6f4. Sums rounded in place as a left operand meet tokens of two
 /// blocks of 32 under one scale: for products whose left operand comes from memory, or has one scale.
+/// No kernel uses it (README.md says why): the layout is tested, and that the kernels' images serve it.
 template <class L, class R>
 struct scaled_mfma_16 : scaled_layout<16, 128> {
   static OCTAVO_DEVICE void mma(float (&d)[4], const std::uint32_t (&l)[8], const std::uint32_t (&r)[8],

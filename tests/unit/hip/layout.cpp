@@ -106,10 +106,14 @@ TEST_CASE("hip: the atoms agree with AMD's Matrix Instruction Calculator") {
   CHECK(disagreements<cdna3::mfma_32<e4m3, e4m3>>(
             16, [](int i, int k) { return 32 * (k / 8) + i; }, [](int k) { return k / 4 % 2 * 4 + k % 4; }, d_lane_32,
             d_register_32) == 0);
-  // CDNA4's article: lane t holds A[t % 32][t / 32 * 16 + i * 32 + j] in byte 16 i + j.
+  // CDNA4's article: lane t holds A[t % 32][t / 32 * 16 + i * 32 + j] in byte 16 i + j; 16 x 16 x 128 alike, with four groups
+  // of lanes, A[t % 16][t / 16 * 16 + i * 64 + j], and D as 16 x 16 x 32.
   CHECK(disagreements<cdna4::scaled_mfma_32<e4m3, e4m3>>(
             64, [](int i, int k) { return 32 * (k / 16 % 2) + i; }, [](int k) { return k / 32 * 16 + k % 16; },
             d_lane_32, d_register_32) == 0);
+  CHECK(disagreements<cdna4::scaled_mfma_16<e4m3, e4m3>>(
+            128, [](int i, int k) { return 16 * (k / 16 % 4) + i; }, [](int k) { return k / 64 * 16 + k % 16; },
+            [](int i, int j) { return 16 * (i / 4) + j; }, [](int i) { return i % 4; }) == 0);
 }
 
 TEST_CASE("hip: formats of the two operands keep their sides") {
@@ -126,27 +130,50 @@ TEST_CASE("hip: formats of the two operands keep their sides") {
   CHECK(w.d[5][3] * atom::unit == 32 * 32768.0f);
 }
 
-TEST_CASE_TEMPLATE("hip: a scale of CDNA4 is for the row and block that the atom says", A,
-                   cdna4::scaled_mfma_16<e4m3, e4m3>, cdna4::scaled_mfma_32<e4m3, e4m3>) {
-  constexpr int blocks = A::depth / 32;
-  wave_registers<A> w;
-  // Left: 1 in block b of every row, scaled by 2^(row % 7 + 2 b). Right: 1 in block 1 only, scaled by 2^(column % 5).
-  std::uint32_t left_scale[64], right_scale[64];
+/// AMD's rule in numbers: the row and the block of 32 along the depth that the scale of a lane is for.
+struct scale_rule {
+  int rows, blocks;
+  int row(int lane) const { return rows == 32 ? lane & 31 : lane & 15; }
+  int block(int lane) const { return rows == 32 ? lane >> 5 : lane >> 4; }
+};
+
+TEST_CASE_TEMPLATE("hip: a scale of CDNA4 is for the row and block that AMD says", A, cdna4::scaled_mfma_16<e4m3, e4m3>,
+                   cdna4::scaled_mfma_32<e4m3, e4m3>) {
+  // v_mfma_scale_f32_16x16x128 and 32x32x64: lanes 0...15 (0...31) have the scales of elements 0...31 of their rows, the next
+  // as many those of 32...63, and so on.
+  constexpr scale_rule rule = A::size == 16 ? scale_rule{16, 4} : scale_rule{32, 2};
+  static_assert(A::size == rule.rows && A::depth == 32 * rule.blocks);
   for (int lane = 0; lane < 64; ++lane) {
-    left_scale[lane] = static_cast<std::uint32_t>(127 + A::scale_row(lane) % 7 + 2 * A::scale_block(lane));
-    right_scale[lane] = static_cast<std::uint32_t>(127 + A::scale_row(lane) % 5 + 3 * A::scale_block(lane));
-    for (int byte = 0; byte < A::words * 4; ++byte) {
-      const int k = A::operand_depth(lane, byte / 4) + byte % 4;
-      w.set(w.left, lane, byte, code_of<A>(1));
-      w.set(w.right, lane, byte, code_of<A>(k / 32 == 1 ? 1.0f : 0.0f));
-    }
+    CHECK(A::scale_row(lane) == rule.row(lane));
+    CHECK(A::scale_block(lane) == rule.block(lane));
   }
-  in_wave([&](int lane) { A::mma(w.d[lane], w.left[lane], w.right[lane], left_scale[lane], right_scale[lane]); });
+  // Lane by lane, a scale of one operand that is not 1: of all sums only its row's (its column's) are more, by what its block
+  // adds to them.
   int wrong = 0;
-  for (int lane = 0; lane < 64; ++lane)
-    for (int i = 0; i < A::sums; ++i)
-      wrong += w.d[lane][i] !=
-               32.0f * octavo::exp2i(A::sum_row(lane, i) % 7 + 2) * octavo::exp2i(A::sum_column(lane, i) % 5 + 3);
+  for (int scaled = 0; scaled < 64; ++scaled)
+    for (const bool of_left : {true, false}) {
+      wave_registers<A> w;
+      // Left: 1. Right: 2^b in block b.
+      for (int lane = 0; lane < 64; ++lane)
+        for (int byte = 0; byte < A::words * 4; ++byte) {
+          const int k = A::operand_depth(lane, byte / 4) + byte % 4;
+          w.set(w.left, lane, byte, code_of<A>(1));
+          w.set(w.right, lane, byte, code_of<A>(octavo::exp2i(k / 32)));
+        }
+      in_wave([&](int lane) {
+        const std::uint32_t scale = lane == scaled ? 130 : 127;  // 8 and 1
+        if (of_left)
+          A::mma(w.d[lane], w.left[lane], w.right[lane], scale, 127);
+        else
+          A::mma(w.d[lane], w.left[lane], w.right[lane], 127, scale);
+      });
+      const float all = 32.0f * static_cast<float>((1 << rule.blocks) - 1);
+      const float more = 32.0f * 7 * static_cast<float>(1 << rule.block(scaled));
+      for (int lane = 0; lane < 64; ++lane)
+        for (int i = 0; i < A::sums; ++i) {
+          const int at = of_left ? A::sum_row(lane, i) : A::sum_column(lane, i);
+          wrong += w.d[lane][i] != all + (at == rule.row(scaled) ? more : 0.0f);
+        }
+    }
   CHECK(wrong == 0);
-  CHECK(blocks >= 2);
 }
