@@ -40,6 +40,20 @@ inline small_problem packed_group(std::int64_t d, bool with_nan) {
   return {p, with_nan, {0, 131, 131, 132, 157}, {0, 137, 141, 150, 176}};
 }
 
+/// More tiles of keys (of queries) than any ring has stages: whoever fills one waits until it is empty again.
+inline small_problem long_row(std::int64_t d, bool with_nan) {
+  octavo::problem p;
+  p.s_q = 40, p.s_kv = 800, p.d_qk = p.d_v = d;
+  p.deterministic = true;
+  return {p, with_nan};
+}
+inline small_problem long_column(std::int64_t d, bool with_nan) {
+  octavo::problem p;
+  p.s_q = 520, p.s_kv = 40, p.d_qk = p.d_v = d;
+  p.deterministic = true;
+  return {p, with_nan};
+}
+
 /// Runs Schedules on what make(d, with_nan) gives under several seeds, with finite inputs and with a NaN in each.
 template <class Backend, class Recipe, class Delta, class Schedules, int D = 64>
 void check_schedules(small_problem (*make)(std::int64_t d, bool with_nan)) {
