@@ -2,7 +2,7 @@
 // Computes products of random operands on a Blackwell GPU and writes them, bit for bit, to a file that the unit tests
 // compare the simulator's model with:
 //
-//     nvcc -std=c++20 -O2 -gencode arch=compute_100a,code=sm_100a -Iinclude -Itests -o golden tests/cuda/tcgen05_golden.cu
+//     nvcc -std=c++20 -O2 -gencode arch=compute_100f,code=sm_100f -Iinclude -Itests -o golden tests/cuda/tcgen05_golden.cu
 //     ./golden tests/golden
 //
 // writes tcgen05_e4m3.bin (kind::f8f6f4 and kind::mxf8f6f4, N 64 and 128, chains of 1 to 4 instructions).

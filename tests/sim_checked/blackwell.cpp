@@ -18,6 +18,11 @@ void check(sim_checked::small_problem (*make)(std::int64_t, bool)) {
 TEST_CASE("checked: the Blackwell kernels are free of races and of accesses out of bounds: d 64, matched") {
   check<octavo::delta::matched>(sim_checked::causal_head);
 }
+TEST_CASE(
+    "checked: the Blackwell kernels are free of races and of accesses out of bounds: d 64, more tiles than stages") {
+  check<octavo::delta::matched>(sim_checked::long_row);
+  check<octavo::delta::matched>(sim_checked::long_column);
+}
 TEST_CASE("checked: the Blackwell kernels are free of races and of accesses out of bounds: d 64, consistent, packed") {
   check<octavo::delta::consistent>(sim_checked::packed_group);
 }

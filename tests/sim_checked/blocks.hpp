@@ -40,6 +40,21 @@ inline small_problem packed_group(std::int64_t d, bool with_nan) {
   return {p, with_nan, {0, 131, 131, 132, 157}, {0, 137, 141, 150, 176}};
 }
 
+/// More tiles of keys (of queries) than a ring has stages, at most 6 (4) at d 64 and 4 (2) at d 128 on Blackwell: who fills
+/// it waits until a stage is empty again.
+inline small_problem long_row(std::int64_t d, bool with_nan) {
+  octavo::problem p;
+  p.s_q = 40, p.s_kv = d <= 64 ? 800 : 520, p.d_qk = p.d_v = d;
+  p.deterministic = true;
+  return {p, with_nan};
+}
+inline small_problem long_column(std::int64_t d, bool with_nan) {
+  octavo::problem p;
+  p.s_q = d <= 64 ? 520 : 300, p.s_kv = 40, p.d_qk = p.d_v = d;
+  p.deterministic = true;
+  return {p, with_nan};
+}
+
 /// Runs Schedules on what make(d, with_nan) gives under several seeds, with finite inputs and with a NaN in each.
 template <class Backend, class Recipe, class Delta, class Schedules, int D = 64>
 void check_schedules(small_problem (*make)(std::int64_t d, bool with_nan)) {

@@ -25,6 +25,18 @@ inline constexpr std::byte poison{0xff};
 /// a test is about the unit's.
 inline octavo::accumulator simulated_sums = octavo::accumulator::ideal;
 
+/// Sums of the unit in the runs of tests, for as long as it lives.
+class unit_sums_of_simulators {
+ public:
+  unit_sums_of_simulators() { simulated_sums = octavo::accumulator::model; }
+  ~unit_sums_of_simulators() { simulated_sums = before_; }
+  unit_sums_of_simulators(const unit_sums_of_simulators&) = delete;
+  unit_sums_of_simulators& operator=(const unit_sums_of_simulators&) = delete;
+
+ private:
+  octavo::accumulator before_ = simulated_sums;
+};
+
 /// A backend and a queue of its own.
 class session {
  public:

@@ -16,6 +16,8 @@ enum class input_family {
   key_bias_value_mode,  // q = 2 randn, k = randn + 5 b, v = randn + 3 w: what a stale delta cannot stand
   token_spread,         // token magnitudes spread over 2^+-4
 };
+inline constexpr input_family every_family[] = {input_family::randn, input_family::outliers,
+                                                input_family::key_bias_value_mode, input_family::token_spread};
 
 namespace inputs_detail {
 
