@@ -107,7 +107,7 @@ struct work_list_kernel {
     // Few heads at a time, so that blocks that run together share what they see (on an H200 sixteen heads of 16,384 tokens
     // cost 3 %); of those the long tiles before the short ones, which even out when the blocks end.
     const std::int64_t slots = own().slots(tile_tokens), documents = own().count > 0 ? own().count : 1;
-    const std::int64_t wanted = tiles_together / (slots / documents + 1) + 1;
+    const std::int64_t wanted = tiles_together / (slots / documents + 1) + 1;  // heads: 1 at 16k, 4 at 4k
     const std::int64_t before = item / (wanted * slots) * wanted;
     const std::int64_t together = heads() - before < wanted ? heads() - before : wanted;
     const std::int64_t nth = (item - before * slots) / together, h = before + (item - before * slots) % together;

@@ -139,38 +139,19 @@ void check_scaled_chain() {
   CHECK(wrong == 0);
 }
 
-/// Documents as in check_quantise. Every byte of both payloads, all scales, marks, both images and the plain payload; then
+/// Every byte of both payloads, all scales, marks, both images and the plain payload; then
 /// the same images again from the payloads as given.
 template <class M, int D>
 void check_quantise_blocks(dtype type, int d, bool shifted, std::uint64_t seed) {
   using Recipe = recipe::mx32;
   using E = e4m3;
   using kernel_type = simt::quantise_blocks_kernel<M, Recipe, E, D>;
-  static const std::int32_t cu[] = {0, 0, 5, 133, 400, 400, 529};
-  constexpr std::int64_t heads = 2;
-  const documents docs{6, 0, 560, true, offsets_of(cu)};
+  const tensor_to_quantise given(type, d, shifted, true, seed);
+  const documents& docs = given.docs;
+  constexpr std::int64_t heads = tensor_to_quantise::heads;
   const scale_layout<Recipe> at{docs, heads, d};
   const std::int64_t slots = docs.slots(128), tiles = slots * heads, elements = docs.rows() * heads * d;
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-
-  std::mt19937 random(static_cast<unsigned>(seed) + 3);
-  std::normal_distribution<float> normal;
-  std::vector<std::uint32_t> memory(count(elements + 1));
-  std::vector<float> shift(count(docs.count * heads * d));
-  for (float& s : shift) s = normal(random);
-  const tensor x = contiguous(static_cast<void*>(memory.data()), type, docs.total, heads, d);
-  for (std::int64_t row = 0; row < docs.rows() * heads; ++row) {
-    std::vector<float> values(count(d));
-    const float size = std::exp2(static_cast<float>(static_cast<int>(random() % 20) - 10));
-    for (float& value : values) value = row % 16 == 5 ? 0.0f : normal(random) * size;
-    // Around what is subtracted, as keys are around their mean: an absent token is not one of those.
-    const std::int64_t token = row / heads, document = std::upper_bound(cu, cu + 7, token) - cu - 1;
-    if (shifted && document < docs.count)
-      for (std::int64_t c = 0; c < d; ++c) values[count(c)] += shift[count((document * heads + row % heads) * d + c)];
-    if (random() % 12 == 0)
-      values[random() % values.size()] = random() % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
-    write_elements(x, row * d, d, values.data());
-  }
 
   /// Both payloads with their scales.
   struct payloads {
@@ -187,7 +168,7 @@ void check_quantise_blocks(dtype type, int d, bool shifted, std::uint64_t seed) 
     }
   };
   payloads expected(docs, at, elements, d), kept(docs, at, elements, d);
-  const quantiser<Recipe, E> reference{x, shifted ? shift.data() : nullptr, expected.view, at};
+  const quantiser<Recipe, E> reference{given.x, given.subtracted(), expected.view, at};
 
   struct images {
     struct alignas(16) piece {
@@ -208,8 +189,8 @@ void check_quantise_blocks(dtype type, int d, bool shifted, std::uint64_t seed) 
   images made(count(tiles)), again(count(tiles));
   kernel_type kernel{};
   kernel.at = at;
-  kernel.x = x;
-  kernel.shift = shifted ? shift.data() : nullptr;
+  kernel.x = given.x;
+  kernel.shift = given.subtracted();
   kernel.made = kept.view;
   kernel.images = made.view();
   sim::launch(kernel, {.seed = seed});

@@ -167,42 +167,58 @@ void check_chain() {
   CHECK(wrong == 0);
 }
 
-/// Documents of 0, 5, 128, 267 and 0 tokens, 129 more and a tail of 31; two heads; numbers of all sizes, zeros, what is not
-/// finite. Every byte of payload, scales, folds, marks and both images.
+/// Documents of 0, 5, 128, 267 and 0 tokens, 129 more and a tail of 31; two heads; numbers of all sizes, zeros and, if
+/// `strange`, what is not finite.
+struct tensor_to_quantise {
+  static constexpr std::int64_t heads = 2;
+  static constexpr std::int32_t cu[] = {0, 0, 5, 133, 400, 400, 529};
+  documents docs{6, 0, 560, true, offsets_of(cu)};
+  std::vector<std::uint32_t> memory;
+  std::vector<float> shift;  ///< of every document and head
+  bool shifted;
+  tensor x;
+
+  tensor_to_quantise(dtype type, int d, bool subtracts, bool strange, std::uint64_t seed)
+      : memory(static_cast<std::size_t>(560 * heads * d + 1)),
+        shift(static_cast<std::size_t>(6 * heads * d)),
+        shifted(subtracts),
+        x(contiguous(static_cast<void*>(memory.data()), type, docs.total, heads, d)) {
+    std::mt19937 random(static_cast<unsigned>(seed) + 3);
+    std::normal_distribution<float> normal;
+    for (float& s : shift) s = normal(random);
+    for (std::int64_t row = 0; row < docs.rows() * heads; ++row) {
+      std::vector<float> values(static_cast<std::size_t>(d));
+      const float size = std::exp2(static_cast<float>(static_cast<int>(random() % 20) - 10));
+      for (float& value : values) value = row % 16 == 5 ? 0.0f : normal(random) * size;
+      // Around what is subtracted, as keys are around their mean: an absent token is not one of those.
+      const std::int64_t token = row / heads, document = std::upper_bound(cu, cu + 7, token) - cu - 1;
+      const std::size_t first = static_cast<std::size_t>((document * heads + row % heads) * d);
+      if (shifted && document < docs.count)
+        for (std::size_t c = 0; c < values.size(); ++c) values[c] += shift[first + c];
+      if (strange && random() % 12 == 0)
+        values[random() % values.size()] = random() % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
+      write_elements(x, row * d, d, values.data());
+    }
+  }
+  const float* subtracted() const { return shifted ? shift.data() : nullptr; }
+};
+
+/// Every byte of payload, scales, folds, marks and both images.
 template <class M, class Recipe, class E, int D>
 void check_quantise(dtype type, int d, bool shifted, std::uint64_t seed) {
-  static const std::int32_t cu[] = {0, 0, 5, 133, 400, 400, 529};
-  constexpr std::int64_t heads = 2;
-  const documents docs{6, 0, 560, true, offsets_of(cu)};
+  const tensor_to_quantise given(type, d, shifted, std::is_same_v<E, e4m3>, seed);
+  const documents& docs = given.docs;
+  constexpr std::int64_t heads = tensor_to_quantise::heads;
   const scale_layout<Recipe> at{docs, heads, d};
   const std::int64_t slots = docs.slots(128), tiles = slots * heads, elements = docs.rows() * heads * d;
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-
-  std::mt19937 random(static_cast<unsigned>(seed) + 3);
-  std::normal_distribution<float> normal;
-  std::vector<std::uint32_t> memory(count(elements + 1));
-  std::vector<float> shift(count(docs.count * heads * d));
-  for (float& s : shift) s = normal(random);
-  const tensor x = contiguous(static_cast<void*>(memory.data()), type, docs.total, heads, d);
-  for (std::int64_t row = 0; row < docs.rows() * heads; ++row) {
-    std::vector<float> values(count(d));
-    const float size = std::exp2(static_cast<float>(static_cast<int>(random() % 20) - 10));
-    for (float& value : values) value = row % 16 == 5 ? 0.0f : normal(random) * size;
-    // Around what is subtracted, as keys are around their mean: an absent token is not one of those.
-    const std::int64_t token = row / heads, document = std::upper_bound(cu, cu + 7, token) - cu - 1;
-    if (shifted && document < docs.count)
-      for (std::int64_t c = 0; c < d; ++c) values[count(c)] += shift[count((document * heads + row % heads) * d + c)];
-    if (std::is_same_v<E, e4m3> && random() % 12 == 0)
-      values[random() % values.size()] = random() % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
-    write_elements(x, row * d, d, values.data());
-  }
 
   std::vector<std::uint8_t> payload(count(elements), 0), scales(count(at.rowwise_count()), 0), kept(payload),
       kept_scales(scales);
   quantized out;
   out.rowwise = contiguous(static_cast<void*>(payload.data()), dtype_of<E>::value, docs.total, heads, d);
   out.rowwise_scale = scales.data();
-  const quantiser<Recipe, E> reference{x, shifted ? shift.data() : nullptr, out, at};
+  const quantiser<Recipe, E> reference{given.x, given.subtracted(), out, at};
 
   std::vector<std::uint64_t> images(count(2 * tiles * 128 * D / 8 + 8));  // aligned to 8; moved to 16 below
   auto* base = reinterpret_cast<std::uint8_t*>(images.data());
@@ -211,8 +227,8 @@ void check_quantise(dtype type, int d, bool shifted, std::uint64_t seed) {
   std::vector<float> scale(count(tiles * 128)), fold(scale);
   simt::quantise_kernel<M, Recipe, E, D> kernel{};
   kernel.at = at;
-  kernel.x = x;
-  kernel.shift = shifted ? shift.data() : nullptr;
+  kernel.x = given.x;
+  kernel.shift = given.subtracted();
   kernel.made.rowwise = contiguous(static_cast<void*>(kept.data()), dtype_of<E>::value, docs.total, heads, d);
   kernel.made.rowwise_scale = kept_scales.data();
   kernel.images.rows = base;
