@@ -32,8 +32,8 @@ list_of_tiles make_list(const problem& p, const offsets& cu_q, const offsets& cu
   cuda_common::work_list_kernel<cpu, recipe::tile, of_queries> kernel{data, nullptr, list.tickets, 2};
   list.tiles.resize(static_cast<std::size_t>(kernel.items()));
   kernel.tiles = list.tiles.data();
-  typename cpu::context* none = nullptr;
-  for (std::int64_t i = 0; i < kernel.items(); ++i) kernel(*none, i);
+  cpu::context nothing(nullptr, 0);
+  for (std::int64_t i = 0; i < kernel.items(); ++i) kernel(nothing, i);
   return list;
 }
 
