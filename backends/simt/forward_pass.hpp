@@ -12,8 +12,7 @@ template <class Config, class M, int D>
 struct forward_pass {
   using B = typename Config::backend;
   using R = typename recipe::forward_of<typename Config::recipe>::type;
-  // The forward knows two kinds of policy only: matched and consistent share one instantiation.
-  using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
+  using Delta = delta::of_forward<typename Config::delta>;
   using kernel = forward_kernel<M, R, Delta, D>;
   image_qkv<B, R, image_input<M, R, typename R::element, D>> qkv;
 

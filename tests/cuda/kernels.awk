@@ -14,6 +14,7 @@ function name_of(symbol,   name, e5m2) {
     sub(/^[0-9]+/, "", symbol)
     name = name " " substr(symbol, 1, index(symbol, "E") - 1)
   }
+  if (symbol ~ /Li(64|128)ELb0E/) name = name " by_EX2"
   if (match(symbol, /Li(64|128)E/)) name = name " " substr(symbol, RSTART + 2, RLENGTH - 3)
   return name
 }

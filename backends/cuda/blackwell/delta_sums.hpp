@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/row_loop.hpp>
+#include <octavo/backends/cuda/ptx/pairs.hpp>
 #include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -30,7 +31,7 @@ struct delta_sums_kernel {
       const float m = this->exists ? this->kernel.data.backward.m[this->statistic()] : 0.0f;
       const bool given = this->kernel.given_shift != nullptr;
       float c = given && this->exists ? this->kernel.given_shift[this->statistic()] : 0.0f;
-      float n[4] = {0, 0, 0, 0}, sum[4] = {0, 0, 0, 0};
+      ptx::pair n[2] = {}, sum[2] = {};
       bool begun = given;
       this->visit_all([&](float(&s)[half_tokens], float(&dp)[half_tokens], int t, bool strange) {
         weights(s, m, t);
@@ -42,15 +43,19 @@ struct delta_sums_kernel {
         if (!begun) [[unlikely]]
           begun = find_shift(dp, t, c);
         OCTAVO_UNROLL
-        for (int j = 0; j < half_tokens; ++j) {
-          n[j % 4] += s[j];
-          sum[j % 4] = fmaf(s[j], dp[j] - c, sum[j % 4]);
+        for (int j = 0; j < half_tokens; j += 2) {
+          const ptx::pair p{s[j], s[j + 1]}, moved = ptx::subtract({dp[j], dp[j + 1]}, ptx::pair::both(c));
+          n[j / 2 % 2] = ptx::add(n[j / 2 % 2], p);
+          sum[j / 2 % 2] = ptx::multiply_add(p, moved, sum[j / 2 % 2]);
         }
       });
-      finish((n[0] + n[1]) + (n[2] + n[3]), (sum[0] + sum[1]) + (sum[2] + sum[3]), m, c);
+      finish(total(n), total(sum), m, c);
     }
 
    private:
+    OCTAVO_DEVICE static float total(const ptx::pair (&x)[2]) {
+      return (x[0].low + x[0].high) + (x[1].low + x[1].high);
+    }
     /// 2^(s - M) in the place of raw products.
     OCTAVO_DEVICE void weights(float (&s)[half_tokens], float m, int t) const {
       float factor = this->map.scale_log2;

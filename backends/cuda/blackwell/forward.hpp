@@ -15,13 +15,15 @@
 //     columns of S of group g   0-31 P^ of g   32-35 scales of P^   36-39 of V   64-67 of Q of 1 - g   68-71 of K
 #pragma once
 
+#include <octavo/backends/cuda/blackwell/exponentials.hpp>
 #include <octavo/backends/cuda/blackwell/rows.hpp>
 #include <octavo/backends/cuda/ptx/mixed.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
 
-template <class Recipe, class Delta, int D>
+/// some_by_polynomial: see exponentials.hpp.
+template <class Recipe, class Delta, int D, bool some_by_polynomial>
 struct forward_kernel {
   static constexpr const char* name = "blackwell forward";
   using E = typename Recipe::element;
@@ -50,6 +52,9 @@ struct forward_kernel {
   pass_data<Recipe> data;
   forward_outputs out;
   image_operand q, k, v;
+
+  /// The same for a device that is not short of EX2.
+  forward_kernel<Recipe, Delta, D, false> with_special_units() const { return {data, out, q, k, v}; }
 
   std::int64_t blocks() const { return data.q_docs.slots(block_rows) * data.problem.h_q; }
 
@@ -273,7 +278,7 @@ struct forward_kernel {
       if (ptx::any_in_warp(alpha != 1)) rescale(alpha, visited);
       l *= alpha;
       std::uint32_t weights[tile_tokens / 4];
-      exponentials(s, factor, weights);
+      make_weights(s, factor, weights);
       if (strange) [[unlikely]]
         noted |= memory.poisoned.note(in_block, weights, kernel.v.columns(all.kv_tile + t, D), 0, nonfinite);
       ptx::tcgen05_store(scores, weights);
@@ -314,20 +319,23 @@ struct forward_kernel {
       ptx::tcgen05_wait_stores();
     }
     /// P^ in units of 1 / p_scale; l sums rounded weights (stale: unrounded ones).
-    OCTAVO_DEVICE void exponentials(float (&s)[tile_tokens], float factor, std::uint32_t (&weights)[tile_tokens / 4]) {
+    OCTAVO_DEVICE void make_weights(float (&s)[tile_tokens], float factor, std::uint32_t (&weights)[tile_tokens / 4]) {
       const float shift = 8 - m;
       float sum[4] = {0, 0, 0, 0};
       OCTAVO_UNROLL
+      for (int j = 0; j < tile_tokens; j += 2) {
+        const ptx::pair x = ptx::multiply_add({s[j], s[j + 1]}, ptx::pair::both(factor), ptx::pair::both(shift));
+        s[j] = x.low, s[j + 1] = x.high;
+      }
+      exponentials<some_by_polynomial>(s);
+      OCTAVO_UNROLL
       for (int j = 0; j < tile_tokens; j += 4) {
-        float p[4];
-        OCTAVO_UNROLL
-        for (int e = 0; e < 4; ++e) p[e] = functions::exp2(fmaf(s[j + e], factor, shift));
-        weights[j / 4] = ptx::pack<E>(p[0], p[1], p[2], p[3]);
+        weights[j / 4] = ptx::pack<E>(s[j], s[j + 1], s[j + 2], s[j + 3]);
         if constexpr (Delta::integer_maximum) {
           ptx::add_e4m3(weights[j / 4], sum);
         } else {
           OCTAVO_UNROLL
-          for (int e = 0; e < 4; ++e) sum[e] += p[e];
+          for (int e = 0; e < 4; ++e) sum[e] += s[j + e];
         }
       }
       l += (sum[0] + sum[1]) + (sum[2] + sum[3]);

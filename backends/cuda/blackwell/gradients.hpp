@@ -4,6 +4,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/rows.hpp>
+#include <octavo/backends/cuda/ptx/pairs.hpp>
 #include <octavo/backends/simt/probabilities.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
@@ -28,9 +29,12 @@ OCTAVO_DEVICE void make_gradients(float (&s)[N], float (&dp)[N], const score_map
     simt::probabilities<functions, Recipe, Delta>(
         s, false, [&](int) { return map.scale_log2; }, exponent, weight, no_fold);
     OCTAVO_UNROLL
-    for (int i = 0; i < N; ++i) {
-      dp[i] = s[i] * ((dp[i] - terms.shift(i)) - terms.delta(i));
-      see(dp[i]);
+    for (int i = 0; i < N; i += 2) {
+      const ptx::pair moved = ptx::subtract({dp[i], dp[i + 1]}, {terms.shift(i), terms.shift(i + 1)});
+      const ptx::pair centred = ptx::subtract(moved, {terms.delta(i), terms.delta(i + 1)});
+      const ptx::pair ds = ptx::multiply({s[i], s[i + 1]}, centred);
+      dp[i] = ds.low, dp[i + 1] = ds.high;
+      see(ds.low), see(ds.high);
     }
     return;
   }

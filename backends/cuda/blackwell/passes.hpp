@@ -42,7 +42,7 @@ struct schedules {
   template <class Recipe, int D>
   using input = image_input<Recipe, D>;
   template <class Recipe, class Delta, int D>
-  using forward = forward_kernel<Recipe, Delta, D>;
+  using forward = forward_kernel<Recipe, delta::of_forward<Delta>, D, !Delta::reuses_forward_p>;
   template <class Recipe, int D>
   using delta_sums = delta_sums_kernel<Recipe, D>;
   template <class Recipe, class Delta, int D>

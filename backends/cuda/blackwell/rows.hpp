@@ -3,6 +3,7 @@
 #pragma once
 
 #include <octavo/backends/cuda/blackwell/products.hpp>
+#include <octavo/backends/cuda/ptx/pairs.hpp>
 
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
@@ -21,9 +22,11 @@ OCTAVO_DEVICE std::uint32_t quantise_block(const float (&x)[N], int first, std::
   const e8m0 scale = scale_for<E>(overflowed ? 0 : bits);
   const float up = overflowed ? detail::float_nan() : reciprocal_of(scale);
   OCTAVO_UNROLL
-  for (int i = 0; i < mx_block; i += 4)
-    packed[word + i / 4] =
-        ptx::pack<E>(x[first + i] * up, x[first + i + 1] * up, x[first + i + 2] * up, x[first + i + 3] * up);
+  for (int i = 0; i < mx_block; i += 4) {
+    const ptx::pair a = ptx::multiply({x[first + i], x[first + i + 1]}, ptx::pair::both(up));
+    const ptx::pair b = ptx::multiply({x[first + i + 2], x[first + i + 3]}, ptx::pair::both(up));
+    packed[word + i / 4] = ptx::pack<E>(a.low, a.high, b.low, b.high);
+  }
   return scale.bits;
 }
 

@@ -28,6 +28,16 @@ struct block_backend : gpu::block_backend<Self, multiprocessors> {
            << properties.major << "." << properties.minor << ", not " << wanted;
   }
 
+  /// Whether the current device is one that `fits` takes. Cheap enough for every launch.
+  template <class Fits>
+  static bool is(Fits fits) {
+    int device = 0, major = 0, minor = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess &&
+           fits(major, minor);
+  }
+
  private:
   static bool current(cudaDeviceProp& properties) {
     int device = 0;

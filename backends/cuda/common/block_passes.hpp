@@ -48,9 +48,7 @@ template <class Config, class Schedules, int D>
 struct block_forward {
   using B = typename Config::backend;
   using R = typename recipe::forward_of<typename Config::recipe>::type;
-  // The forward knows two kinds of policy only: matched and consistent share one instantiation.
-  using Delta = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
-  using kernel = typename Schedules::template forward<R, Delta, D>;
+  using kernel = typename Schedules::template forward<R, typename Config::delta, D>;
   image_qkv<B, R, typename Schedules::template input<R, D>> qkv;
   made_list<B, R, true> rows;
 

@@ -16,6 +16,8 @@
 
 #include <octavo/config.hpp>
 
+#include <type_traits>
+
 OCTAVO_BEGIN_NAMESPACE
 
 namespace delta {
@@ -39,6 +41,10 @@ struct consistent {
   static constexpr bool reads_o = true;
   static constexpr bool reuses_forward_p = true;
 };
+
+/// A forward knows two kinds of policy only: matched and consistent ask the same of it, and share one instantiation.
+template <class Policy>
+using of_forward = std::conditional_t<Policy::integer_maximum, matched, stale>;
 
 }  // namespace delta
 

@@ -23,8 +23,7 @@ template <class Config>
 struct generic_forward {
   using B = typename Config::backend;
   using R = typename recipe::forward_of<typename Config::recipe>::type;
-  // The forward knows two kinds of policy only: matched and consistent share one instantiation.
-  using D = std::conditional_t<Config::delta::integer_maximum, delta::matched, delta::stale>;
+  using D = delta::of_forward<typename Config::delta>;
   quantised_qkv<B, R> qkv;
   void* scratch = nullptr;
 
