@@ -271,7 +271,7 @@ struct forward_kernel {
         for (int j = 0; j < tile_tokens; ++j)
           if (!keys.allows(t * tile_tokens + j)) s[j] = minus_infinity;
       }
-      raise_maximum(s, factor);
+      maximum = fmaxf(maximum, maximum_of(s) * factor);  // that of rounded products: rounding keeps the order
       const float m_new = shared_exponent<Delta>(maximum);
       const float alpha = l == 0 ? 1.0f : functions::exp2(m - m_new);  // nothing summed yet: nothing to rescale
       m = m_new;
@@ -286,16 +286,6 @@ struct forward_kernel {
       place.arrive(memory.weights[place.group]);
     }
 
-    OCTAVO_DEVICE void raise_maximum(float (&s)[tile_tokens], float& factor) {
-      float high = maximum_of(s) * factor;
-      if (is_large(high)) [[unlikely]] {
-        OCTAVO_UNROLL
-        for (float& x : s) x = ptx::multiply(x, factor);
-        factor = 1;
-        high = maximum_of(s);
-      }
-      maximum = fmaxf(maximum, high);
-    }
     OCTAVO_DEVICE static float maximum_of(const float (&s)[tile_tokens]) {
       float high[8];
       OCTAVO_UNROLL
@@ -320,8 +310,12 @@ struct forward_kernel {
     }
     /// P^ in units of 1 / p_scale; l sums rounded weights (stale: unrounded ones).
     OCTAVO_DEVICE void make_weights(float (&s)[tile_tokens], float factor, std::uint32_t (&weights)[tile_tokens / 4]) {
-      const float shift = 8 - m;
-      float sum[4] = {0, 0, 0, 0};
+      float shift = 8 - m, sum[4] = {0, 0, 0, 0};
+      if (is_large(m)) [[unlikely]] {  // rounded products, as in all loops; and 8 may be less than M's last place
+        OCTAVO_UNROLL
+        for (float& x : s) x = ptx::multiply(x, factor) - m;
+        factor = 1, shift = 8;
+      }
       OCTAVO_UNROLL
       for (int j = 0; j < tile_tokens; j += 2) {
         const ptx::pair x = ptx::multiply_add({s[j], s[j + 1]}, ptx::pair::both(factor), ptx::pair::both(shift));

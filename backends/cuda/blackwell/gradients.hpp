@@ -40,16 +40,22 @@ OCTAVO_DEVICE void make_gradients(float (&s)[N], float (&dp)[N], const score_map
   }
   OCTAVO_UNROLL
   for (int first = 0; first < N; first += 4) {
-    float p[4], score[4];
+    float p[4], score[4], factor[4], exponent_left[4];
     OCTAVO_UNROLL
     for (int e = 0; e < 4; ++e) {
       score[e] = s[first + e];
       if (map.softcap != 0) score[e] = map.capped(score[e] * map.scale_log2);
       p[e] = score[e];
+      factor[e] = map.softcap != 0 ? 1.0f : map.scale_log2;
+      exponent_left[e] = terms.exponent(first + e);
+      if (!conditions.special || !is_large(exponent_left[e])) continue;
+      // As the forward: rounded products, and M goes before the 8 of `consistent` comes.
+      p[e] = ptx::multiply(p[e], factor[e]) - exponent_left[e];
+      factor[e] = 1, exponent_left[e] = 0;
     }
     simt::probabilities<functions, Recipe, Delta>(
-        p, conditions.special, [&](int) { return map.softcap != 0 ? 1.0f : map.scale_log2; },
-        [&](int e) { return terms.exponent(first + e); }, [&](int e) { return terms.weight(first + e); }, no_fold);
+        p, conditions.special, [&](int e) { return factor[e]; }, [&](int e) { return exponent_left[e]; },
+        [&](int e) { return terms.weight(first + e); }, no_fold);
     OCTAVO_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int i = first + e;
