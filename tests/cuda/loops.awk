@@ -49,8 +49,13 @@ name == "" { next }
   ++lines[blocks]
   if (operation ~ /^(BRA|BSSY)/) {
     match($0, /`\([^)]*\)/)
-    jump[++jumps] = blocks " " substr($0, RSTART + 2, RLENGTH - 3)
-    if (operation ~ /^BRA/ && !conditional && $2 ~ /^`/) falls_through = 0
+    to = substr($0, RSTART + 2, RLENGTH - 3)
+  }
+  if (operation ~ /^BSSY/) meet[substr($2, 1, 2)] = to  # B0 to B9: where the threads that wait at BSYNC go on
+  if (operation ~ /^BSYNC/) jump[++jumps] = blocks " " meet[substr($2, 1, 2)]
+  if (operation ~ /^BRA/) jump[++jumps] = blocks " " to
+  if (operation ~ /^(BRA|BSYNC)/) {
+    if (!conditional && (operation ~ /^BSYNC/ || $2 ~ /^`/)) falls_through = 0
     else new_block()
   }
   if (operation ~ /^(EXIT|RET)/ && !conditional) falls_through = 0
@@ -191,11 +196,11 @@ function products_of_loop(   part, n, deep) {
 #           scale of P, too. Consistent 2 more: the rounded P unpacked and weighted; in dK and dV 3, since 8 - M is an
 #           element's own there
 #
-# and a step some for M, alpha and l. Of the forward's exponentials a quarter are polynomials, or none: 6 FFMA and 2 FADD. On all ways together an exponential takes 1 FFMA (that of a tanh 6, and it has a reciprocal), a cap's
+# and a step some for M, alpha and l. Of exponentials of the forward and the delta pass a quarter are polynomials, or none: 6 FFMA and 2 FADD. On all ways together an exponential takes 1 FFMA (that of a tanh 6, and it has a reciprocal), a cap's
 # derivative 1, a sum 1 an element, and the mean of dP a division.
 function judge_rows(   elements, polynomials, fma, others, all, first, best, b) {
   elements = name ~ /^forward/ ? 128 : 64
-  polynomials = name ~ /^forward/ && name !~ /by_EX2/ ? elements / 4 : 0
+  polynomials = name ~ /^(forward|delta_sums)/ && name !~ /by_EX2/ ? elements / 4 : 0
   fma = name ~ /^delta_sums/ ? 2 : 1
   others = name ~ /^forward/ ? 1 : name ~ /^delta_sums/ ? 2 : name ~ /^dq/ ? 4 : 5
   if (name ~ /(dq|dkv).*consistent/) others += name ~ /^dq/ ? 2 : 3

@@ -50,12 +50,12 @@ loops "a minimum with a predicate" "wrong on an H200" \
   '{print} / UTCQMMA /&& !n++ {print "/*0*/ VIMNMX.RELU R22, P3, P3, R22, 0x20, PT ;"}'
 planted "a kernel too few" loops.awk 2 "$dq" "1 kernels are named, not 2" '{print} END {print ""}'
 
-ptxas() { planted "$1" ptxas.awk 22 "$cubin.txt" "$2" "$3"; }
+ptxas() { planted "$1" ptxas.awk 24 "$cubin.txt" "$2" "$3"; }
 ptxas "a spill" "spills 4 bytes" '/run_blocks/ {on = 1} on && /bytes stack frame/ && !n++ {$1 = 8; $5 = 4} {print}'
 ptxas "a stack" "bytes in local memory" '/run_blocks/ {on = 1} on && /bytes stack frame/ && !n++ {$1 = 8} {print}'
 ptxas "registers that are not taken over" "C7508" '{print} END {print "ptxas info : (C7508) ignored"}'
 ptxas "too much shared memory" "of shared memory, more" \
   '/shared_bytes_of/ {sub(/Li[0-9]+EEEvv/, "Li232449EEEvv")} {print}'
 ptxas "shared memory that is not told" "is not known" '!/shared_bytes_of/'
-ptxas "a kernel too few" "not 22" '/run_blocks/ && !n++ {next} {print}'
+ptxas "a kernel too few" "not 24" '/run_blocks/ && !n++ {next} {print}'
 exit $failed

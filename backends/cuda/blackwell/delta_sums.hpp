@@ -2,6 +2,7 @@
 // The sums of the matched delta on Blackwell, n_i and sum_i of algorithm/delta_pass.hpp: S and dP once more, no O.
 #pragma once
 
+#include <octavo/backends/cuda/blackwell/exponentials.hpp>
 #include <octavo/backends/cuda/blackwell/row_loop.hpp>
 #include <octavo/backends/cuda/ptx/pairs.hpp>
 #include <octavo/backends/simt/probabilities.hpp>
@@ -9,7 +10,8 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::blackwell {
 
-template <class Recipe, int D>
+/// some_by_polynomial: see exponentials.hpp.
+template <class Recipe, int D, bool some_by_polynomial>
 struct delta_sums_kernel {
   static constexpr const char* name = "blackwell delta pass";
   using loop = row_loop<Recipe, D, false>;
@@ -19,6 +21,9 @@ struct delta_sums_kernel {
   const float* given_shift = nullptr;  ///< c from the caller, or null
   delta_outputs sums;                  ///< n and sum, the sink's term included
   float* shift = nullptr;              ///< c that was used, or null
+
+  /// The same for a device that is not short of EX2.
+  delta_sums_kernel<Recipe, D, false> with_special_units() const { return {data, given_shift, sums, shift}; }
 
   std::int64_t blocks() const {
     const pass_data<Recipe>& d = data.backward.forward;
@@ -67,11 +72,12 @@ struct delta_sums_kernel {
       const bool large = is_large(m);
       if (large) [[unlikely]] {
         OCTAVO_UNROLL
-        for (float& x : s) x = functions::exp2(simt::shifted_score<functions>(x, factor, -m, true));
+        for (float& x : s) x = simt::shifted_score<functions>(x, factor, -m, true);
       } else {
         OCTAVO_UNROLL
-        for (float& x : s) x = functions::exp2(fmaf(x, factor, -m));
+        for (float& x : s) x = fmaf(x, factor, -m);
       }
+      exponentials<some_by_polynomial>(s);
       if (this->tiles.whole.holds(t)) [[likely]]
         return;
       OCTAVO_UNROLL

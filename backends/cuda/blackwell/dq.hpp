@@ -70,7 +70,7 @@ struct dq_kernel {
         } else {
           make_gradients<Recipe, Delta>(s, dp, this->map, terms, conditions, [](float) {});
         }
-        store(dp);
+        this->leave_gradients(t, [&] { store(dp); });
       });
       finish(sum, magnitude);
     }

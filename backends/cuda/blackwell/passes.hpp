@@ -44,7 +44,7 @@ struct schedules {
   template <class Recipe, class Delta, int D>
   using forward = forward_kernel<Recipe, delta::of_forward<Delta>, D, !Delta::reuses_forward_p>;
   template <class Recipe, int D>
-  using delta_sums = delta_sums_kernel<Recipe, D>;
+  using delta_sums = delta_sums_kernel<Recipe, D, true>;
   template <class Recipe, class Delta, int D>
   using dq = dq_kernel<Recipe, Delta, D>;
   template <class Recipe, class Delta, int D>

@@ -41,10 +41,12 @@ struct row_loop {
     std::uint8_t ds_scales[row_groups][scale_bytes];
     ring<stages> tiles;
     ptx::shared_barrier queries;
-    ptx::shared_barrier operands;           ///< Q (and dO) are in tensor memory
-    ptx::shared_barrier made[row_groups];   ///< S and dP of a half
-    ptx::shared_barrier taken[row_groups];  ///< they are in registers, and dS of them in tensor memory
-    ptx::shared_barrier summed;             ///< every product has ended
+    ptx::shared_barrier operands;               ///< Q (and dO) are in tensor memory
+    ptx::shared_barrier made[row_groups];       ///< S and dP of a half
+    ptx::shared_barrier taken[row_groups];      ///< they are in registers
+    ptx::shared_barrier gradients[row_groups];  ///< dS of them is in tensor memory
+    ptx::shared_barrier added[row_groups];      ///< dS is in dQ
+    ptx::shared_barrier summed;                 ///< every product has ended
     tensor_memory tensor;
     float parts[row_groups][3][tile_tokens];  ///< sums of a row over its halves
   };
@@ -138,7 +140,7 @@ struct row_loop {
       return place.lanes_of(memory.tensor.first.column(first));
     }
     /// Calls visit(s, dp, first key, strange) for every tile's half; strange: V or dO hold something that is not finite
-    /// or so large that dP may overflow. visit leaves dS in tensor memory, if the kernel makes it.
+    /// or so large that dP may overflow.
     template <class Visit>
     OCTAVO_DEVICE void visit_all(Visit visit) {
       if (tiles.any.last > tiles.any.first) bring_operand();
@@ -151,9 +153,16 @@ struct row_loop {
         ptx::tcgen05_load(s, columns(scores_column(place.group)));
         ptx::tcgen05_load(dp, columns(dp_column(place.group)));
         ptx::tcgen05_wait_loads(s, dp);
-        visit(s, dp, t, strange != 0);
         place.arrive(memory.taken[place.group]);
+        visit(s, dp, t, strange != 0);
       }
+    }
+    /// Leaves a half's dS in tensor memory: store() when the one before is in dQ.
+    template <class Store>
+    OCTAVO_DEVICE void leave_gradients(int t, Store store) {
+      if (t > tiles.any.first) wait_for(memory.added[place.group], (t - tiles.any.first - 1) & 1);
+      store();
+      place.arrive(memory.gradients[place.group]);
     }
     /// The first group brings Q from shared to tensor memory, the second dO.
     OCTAVO_DEVICE void bring_operand() const {
@@ -186,6 +195,8 @@ struct row_loop {
       for (int half = 0; half < row_groups; ++half) {
         memory.made[half].init(1);
         memory.taken[half].init(group_arrivals);
+        memory.gradients[half].init(group_arrivals);
+        memory.added[half].init(1);
       }
       ptx::fence_barriers();
     }
@@ -218,8 +229,8 @@ struct row_loop {
     }
   }
 
-  /// The thread that issues all products: S and dP of a half when its group has taken the one before, and with dS of
-  /// that one dQ.
+  /// The thread that issues all products: S and dP of a half when its group has taken the one before, and then, with dS
+  /// of that one, dQ.
   OCTAVO_DEVICE static void multiply(shared& memory, tile_run run) {
     const ptx::tensor_address tensor = memory.tensor.first;
     const ptx::tensor_address q_scales = tensor.column(q_scales_column);
@@ -246,13 +257,13 @@ struct row_loop {
       copy_scales(v_scales, from.v_scales);
       if constexpr (with_gradient) copy_scales(tensor.column(k_column_scales_column(slot)), from.k_column_scales);
       for (int half = 0; half < row_groups; ++half) {
-        if (t > run.first)
-          finish_half(memory, half, before.stage, slot_before, (t - run.first - 1) & 1, t - 1 > run.first);
         const int first = half * half_tokens;
+        if (t > run.first) wait_for(memory.taken[half], (t - run.first - 1) & 1);
         multiply_rows<D, half_tokens>(tensor.column(scores_column(half)), tensor.column(q_column), q_scales, from.k,
                                       k_scales, first);
         multiply_rows<D, half_tokens>(tensor.column(dp_column(half)), dout, dout_scales, from.v, v_scales, first);
         ptx::tcgen05_commit(memory.made[half]);
+        if (t > run.first) add_half(memory, half, before.stage, slot_before, t - run.first - 1);
       }
       if constexpr (!with_gradient)
         ptx::tcgen05_commit(memory.tiles.empty[place.stage]);
@@ -263,18 +274,19 @@ struct row_loop {
       slot = slot + 1 < scale_slots ? slot + 1 : 0;
     }
     for (int half = 0; half < row_groups; ++half)
-      finish_half(memory, half, before.stage, slot_before, (run.last - run.first - 1) & 1, run.last - 1 > run.first);
+      add_half(memory, half, before.stage, slot_before, run.last - run.first - 1);
     end_products(memory.summed);
   }
-  /// A half that its group has taken: its share of dQ.
-  OCTAVO_DEVICE static void finish_half(shared& memory, int half, int stage, int slot, int parity, bool accumulate) {
-    wait_for(memory.taken[half], parity);
+  /// What dS of a half of the nth tile adds to dQ.
+  OCTAVO_DEVICE static void add_half(shared& memory, int half, int stage, int slot, int nth) {
     if constexpr (with_gradient) {
+      wait_for(memory.gradients[half], nth & 1);
       const ptx::tensor_address tensor = memory.tensor.first, ds_scales = tensor.column(ds_scales_column(half));
       copy_scales(ds_scales, memory.ds_scales[half]);
       multiply_columns<D, half_tokens>(tensor.column(dq_column), tensor.column(ds_column(half)), ds_scales,
                                        memory.ring_of[stage].k_columns, tensor.column(k_column_scales_column(slot)),
-                                       half * half_tokens, accumulate || half > 0);
+                                       half * half_tokens, nth > 0 || half > 0);
+      ptx::tcgen05_commit(memory.added[half]);
     }
   }
 };
