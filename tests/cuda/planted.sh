@@ -48,6 +48,12 @@ loops "a loop without exponentials" "0 with exponentials" '!/MUFU.EX2/'
 loops "an indirect branch" "does not follow" '{print} / UTCQMMA /&& !n++ {print "/*0*/ BRX R4 -0x10 ;"}'
 loops "a minimum with a predicate" "wrong on an H200" \
   '{print} / UTCQMMA /&& !n++ {print "/*0*/ VIMNMX.RELU R22, P3, P3, R22, 0x20, PT ;"}'
+# The maximum of the scores stands between a BSSY and its BSYNC: no way leads around it.
+forward=$work/forward.sass
+awk '/\.section[ \t]+\.text\./ {on = /run_blocks.*forward_kernel.*matched.*Li64ELb1E/} on' "$cubin.sass" >"$forward"
+judge loops.awk 1 "$forward" || failed=1
+planted "an FADD more for each maximum" loops.awk 1 "$forward" "sums and factors" \
+  '{print} / FMNMX3 / {print "/*0*/ FADD R4, R8, R10 ;"}'
 planted "a kernel too few" loops.awk 2 "$dq" "1 kernels are named, not 2" '{print} END {print ""}'
 
 ptxas() { planted "$1" ptxas.awk 24 "$cubin.txt" "$2" "$3"; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward's 2^x, on two kinds of units. The ones for special functions give 16 a clock and multiprocessor, and are
-// what it is short of on sm_100; so a quarter are polynomials on the FMA units, which have time for about as many. The two
-// differ in their last bits, and a weight beside a tie of E4M3 then goes to one neighbour or the other: no loss, but the
-// backward of `consistent` would have to do the same for the same keys, where they are no gain (README.md). Its forward
-// has EX2 alone.
+// 2^x of the forward and the delta pass, on two kinds of units. The ones for special functions give 16 a clock and
+// multiprocessor, and are what both are short of on sm_100; so a quarter are polynomials on the FMA units, which have
+// time for about as many. The two differ in their last bits, and a weight beside a tie of E4M3 then goes to one neighbour
+// or the other: no loss, but the backward of `consistent` would have to do the same for the same keys, where they are no
+// gain (README.md). Its forward has EX2 alone.
 #pragma once
 
 #include <octavo/backends/cuda/common/scores.hpp>
