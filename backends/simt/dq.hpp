@@ -127,7 +127,11 @@ struct dq_kernel {
     }
     /// log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold(int i, const loop_stage& from) const {
-      return with_v_fold ? from.v_fold[this->place.column + scores::column(i)] : 0.0f;
+      // The lane's part first, so that columns are constants that an instruction adds, and take no register each.
+      if constexpr (with_v_fold)
+        return (from.v_fold + this->place.column)[scores::column(i)];
+      else
+        return 0.0f;
     }
 
     /// dS in the place of dP.
@@ -158,6 +162,13 @@ struct dq_kernel {
       }
       // s holds scores: their P comes four at a time, so that both need not be kept.
       const score_map<functions<M>> map = soft_scale::of(this->forward()).template map<M>();
+      const int first_key = u * loop::step + this->place.column;
+      row_keys keys[scores::rows];
+      OCTAVO_UNROLL
+      for (int r = 0; r < scores::rows; ++r) {
+        const row_keys mine = this->memory.keys[this->place.row(r)];
+        keys[r] = {mine.first - first_key, mine.last - first_key};
+      }
       float factor[scores::rows];
       OCTAVO_UNROLL
       for (float& f : factor) f = 1;
@@ -167,8 +178,8 @@ struct dq_kernel {
         probabilities_of<4>(p, first, factor, exponent, from);
         OCTAVO_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const int i = first + e, key = u * loop::step + this->place.column + scores::column(i);
-          const bool seen = this->memory.keys[this->place.row(scores::row(i))].allows(key);
+          const int i = first + e;
+          const bool seen = keys[scores::row(i)].allows(scores::column(i));
           ds[e] = seen && p[e] != 0 ? gradient(p[e], dp[i], i) : 0.0f;
           dp[i] = weighted(ds[e], map.cap_derivative(s[i]));
         }
@@ -196,8 +207,9 @@ struct dq_kernel {
     /// dS, rounded with a power of two per row (mx32: and 32 keys), the key scales of `token` folded in before, times K.
     OCTAVO_DEVICE void add_products(float (&ds)[scores::elements], const loop_stage& from) {
       if constexpr (folds) {
+        const float* k_scale = from.k_scale + this->place.column;
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) ds[i] *= from.k_scale[this->place.column + scores::column(i)];
+        for (int i = 0; i < scores::elements; ++i) ds[i] *= k_scale[scores::column(i)];
       }
       packed_rows<M, loop::row_tiles, loop::step, loop::scaled> packed;
       float down[scores::rows];
