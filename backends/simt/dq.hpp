@@ -162,13 +162,6 @@ struct dq_kernel {
       }
       // s holds scores: their P comes four at a time, so that both need not be kept.
       const score_map<functions<M>> map = soft_scale::of(this->forward()).template map<M>();
-      const int first_key = u * loop::step + this->place.column;
-      row_keys keys[scores::rows];
-      OCTAVO_UNROLL
-      for (int r = 0; r < scores::rows; ++r) {
-        const row_keys mine = this->memory.keys[this->place.row(r)];
-        keys[r] = {mine.first - first_key, mine.last - first_key};
-      }
       float factor[scores::rows];
       OCTAVO_UNROLL
       for (float& f : factor) f = 1;
@@ -178,8 +171,8 @@ struct dq_kernel {
         probabilities_of<4>(p, first, factor, exponent, from);
         OCTAVO_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const int i = first + e;
-          const bool seen = keys[scores::row(i)].allows(scores::column(i));
+          const int i = first + e, key = u * loop::step + this->place.column + scores::column(i);
+          const bool seen = this->memory.keys[this->place.row(scores::row(i))].allows(key);
           ds[e] = seen && p[e] != 0 ? gradient(p[e], dp[i], i) : 0.0f;
           dp[i] = weighted(ds[e], map.cap_derivative(s[i]));
         }

@@ -13,13 +13,17 @@ struct copy_pair {
   const void* from;
 };
 
-/// Arrays of constant sizes as one list of pieces, of which a thread brings every threads-th: where an array ends the next
-/// begins, so that small ones share a round of the threads, and with it the registers of machines whose transfers hold
-/// some.
+/// Arrays of constant sizes as one list of pieces, of which a thread brings every threads-th. Where transfers hold pieces
+/// in registers, an array begins where the one before it ends, so that small ones share a round of the threads and with it
+/// the registers; where they do not, each begins with a round of its own, which leaves less to ask.
 template <class M, int threads, int... bytes>
 struct stage_copy {
   static_assert(((bytes % 16 == 0) && ...), "a copy is whole pieces");
-  static constexpr int total = ((bytes / 16) + ... + 0), pieces = (total + threads - 1) / threads;
+  /// Numbers that an array of n pieces takes.
+  OCTAVO_HD static constexpr int room(int n) {
+    return M::transfers_hold_registers ? n : (n + threads - 1) / threads * threads;
+  }
+  static constexpr int total = (room(bytes / 16) + ... + 0), pieces = (total + threads - 1) / threads;
   using transfer = typename M::template transfer<pieces>;
 
   /// pairs: the arrays, in the order of `bytes`.
@@ -31,18 +35,20 @@ struct stage_copy {
       const int at = M::thread_index() + i * threads;
       copy_pair piece{nullptr, nullptr};
       int first = 0;
-      ((find(piece, pairs, at, i * threads, first, bytes / 16), first += bytes / 16), ...);
-      if ((i + 1) * threads <= total || at < total) t.start(i, piece.to, piece.from);
+      bool found = false;
+      ((found |= find(piece, pairs, at, i * threads, first, bytes / 16), first += room(bytes / 16)), ...);
+      if (found) t.start(i, piece.to, piece.from);
     }
   }
 
  private:
-  /// Piece `at` of the list, where it is one of the n from number `first` on. Threads ask for [round, round + threads):
-  /// what is asked of the constants among these is decided when compiled.
-  OCTAVO_DEVICE static void find(copy_pair& piece, const copy_pair& of, int at, int round, int first, int n) {
-    if (first >= round + threads || first + n <= round) return;
-    if ((first <= round || at >= first) && (first + n >= round + threads || at < first + n))
-      piece = {static_cast<char*>(of.to) + 16 * (at - first), static_cast<const char*>(of.from) + 16 * (at - first)};
+  /// Piece `at` of the list, if it is one of the n from number `first` on. Threads ask for [round, round + threads): what
+  /// is asked of the constants among these is decided when compiled.
+  OCTAVO_DEVICE static bool find(copy_pair& piece, const copy_pair& of, int at, int round, int first, int n) {
+    if (first >= round + threads || first + n <= round) return false;
+    if ((first > round && at < first) || (first + n < round + threads && at >= first + n)) return false;
+    piece = {static_cast<char*>(of.to) + 16 * (at - first), static_cast<const char*>(of.from) + 16 * (at - first)};
+    return true;
   }
 };
 
