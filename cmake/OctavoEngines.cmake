@@ -11,6 +11,7 @@
 # A backend folder describes itself in its backend.cmake, by one call per backend:
 #
 #     octavo_backend(NAME
+#       DESCRIPTION phrase       what it is, as `octavo backends` says it: which units compute what; no ; and no "
 #       TYPE type                the backend class, octavo::backends::NAME
 #       HEADER path              what to include for it, as users do
 #       RECIPES recipe...        what it computes, by the names in octavo::recipe
@@ -40,9 +41,12 @@ function(octavo_backend_target name reason)
 endfunction()
 
 function(octavo_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 backend WITHOUT_E5M2 "TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 backend WITHOUT_E5M2 "DESCRIPTION;TYPE;HEADER;LANGUAGE;ENTRY;UNAVAILABLE" "RECIPES;ARCHITECTURES;LINK")
   if(DEFINED backend_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "octavo_backend(${name}): unknown arguments: ${backend_UNPARSED_ARGUMENTS}")
+  endif()
+  if(backend_TYPE AND NOT backend_DESCRIPTION)
+    message(FATAL_ERROR "octavo_backend(${name}): DESCRIPTION is missing: what it is, in a phrase")
   endif()
   if(NOT backend_LANGUAGE)
     set(backend_LANGUAGE CXX)
@@ -54,7 +58,7 @@ function(octavo_backend name)
   if(NOT backend_UNAVAILABLE AND NOT backend_LANGUAGE IN_LIST languages)
     set(backend_UNAVAILABLE "language ${backend_LANGUAGE} is not enabled")
   endif()
-  foreach(field IN ITEMS TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
+  foreach(field IN ITEMS DESCRIPTION TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
     set_property(GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field} "${backend_${field}}")
   endforeach()
   set_property(GLOBAL APPEND PROPERTY OCTAVO_BACKENDS_DESCRIBED ${name})
@@ -71,7 +75,7 @@ function(octavo_describe_backends names)
   get_property(described GLOBAL PROPERTY OCTAVO_BACKENDS_DESCRIBED)
   foreach(name IN LISTS octavo_planned_backends)
     if(NOT name IN_LIST described)
-      octavo_backend(${name} UNAVAILABLE "not part of this version")
+      octavo_backend(${name} DESCRIPTION "planned" UNAVAILABLE "not part of this version")
       list(APPEND described ${name})
     endif()
   endforeach()
@@ -111,7 +115,7 @@ function(octavo_add_engines target)
   set(declarations "")
   set(entries "")
   foreach(name IN LISTS known)
-    foreach(field IN ITEMS TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
+    foreach(field IN ITEMS DESCRIPTION TYPE HEADER RECIPES WITHOUT_E5M2 LANGUAGE ARCHITECTURES LINK ENTRY UNAVAILABLE)
       get_property(${field} GLOBAL PROPERTY OCTAVO_BACKEND_${name}_${field})
     endforeach()
     if(NOT wanted STREQUAL "auto")
@@ -125,7 +129,7 @@ function(octavo_add_engines target)
       if(TYPE)  # a planned backend has none, and is listed by programs only
         message(STATUS "Octavo: backend ${name} is not compiled: ${UNAVAILABLE}")
       endif()
-      string(APPEND entries "      not_compiled(\"${name}\", \"${UNAVAILABLE}\"),\n")
+      string(APPEND entries "      not_compiled(\"${name}\", \"${DESCRIPTION}\", \"${UNAVAILABLE}\"),\n")
       continue()
     endif()
 

@@ -4,6 +4,7 @@ if(octavo_hip_missing)  # said by octavo_enable_hip, and nearer to the cause
   set(octavo_hip_UNAVAILABLE "${octavo_hip_missing}")
 endif()
 octavo_backend(hip-cdna3
+  DESCRIPTION "FP8 on CDNA3's v_mfma (MI300 and MI325, gfx942), the kernels written lane by lane"
   TYPE octavo::backends::hip_cdna3
   HEADER octavo/backends/hip/cdna3/backend.hpp
   RECIPES token tile
@@ -37,6 +38,7 @@ __global__ void probe(float* x) { *x = expf(*x); }
   endif()
 endif()
 octavo_backend(hip-cdna4
+  DESCRIPTION "FP8 on CDNA4's v_mfma, block scales included (MI350 and MI355, gfx950), the kernels written lane by lane"
   TYPE octavo::backends::hip_cdna4
   HEADER octavo/backends/hip/cdna4/backend.hpp
   RECIPES mx32 token tile

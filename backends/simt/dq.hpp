@@ -127,7 +127,11 @@ struct dq_kernel {
     }
     /// log2 of the scale of V that the forward folded into P.
     OCTAVO_DEVICE float fold(int i, const loop_stage& from) const {
-      return with_v_fold ? from.v_fold[this->place.column + scores::column(i)] : 0.0f;
+      // The lane's part first, so that columns are constants that an instruction adds, and take no register each.
+      if constexpr (with_v_fold)
+        return (from.v_fold + this->place.column)[scores::column(i)];
+      else
+        return 0.0f;
     }
 
     /// dS in the place of dP.
@@ -196,8 +200,9 @@ struct dq_kernel {
     /// dS, rounded with a power of two per row (mx32: and 32 keys), the key scales of `token` folded in before, times K.
     OCTAVO_DEVICE void add_products(float (&ds)[scores::elements], const loop_stage& from) {
       if constexpr (folds) {
+        const float* k_scale = from.k_scale + this->place.column;
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) ds[i] *= from.k_scale[this->place.column + scores::column(i)];
+        for (int i = 0; i < scores::elements; ++i) ds[i] *= k_scale[scores::column(i)];
       }
       packed_rows<M, loop::row_tiles, loop::step, loop::scaled> packed;
       float down[scores::rows];

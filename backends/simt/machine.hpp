@@ -29,6 +29,7 @@
 //                                     deliver()           after it the pieces arrive without the thread's help
 //                                 (NVIDIA: cp.async, and the group is closed; CDNA3: start loads registers, deliver
 //                                 stores them, so a kernel calls start before its arithmetic and deliver after it)
+//       transfers_hold_registers  whether started pieces wait in registers, as on CDNA3
 //       wait_transfers<n>()       until at most the n youngest delivered transfers of this thread are under way;
 //                                 sync_block then makes them visible to the others
 //
@@ -86,6 +87,7 @@ concept HasTransfer = requires(typename M::template transfer<2>& t, void* to, co
   t.start(0, to, from);
   t.deliver();
   M::template wait_transfers<1>();
+  { M::transfers_hold_registers } -> std::convertible_to<bool>;
 };
 template <class M>
 concept HasArithmetic = requires(float x, float& y, std::uint32_t bits) {
@@ -123,7 +125,9 @@ struct require_machine {
   static_assert(HasPlace<M>,
                 "Machine: lanes, shared_bytes, computes, plan, thread_index, block_index or shared is missing");
   static_assert(HasWarp<M>, "Machine: sync_block, sync_warp, shuffle_xor or any_in_warp is missing");
-  static_assert(HasTransfer<M>, "Machine: transfer<n> with start(i, to, from) and deliver(), or wait_transfers<n>");
+  static_assert(
+      HasTransfer<M>,
+      "Machine: transfer<n> with start(i, to, from) and deliver(), wait_transfers<n>, or transfers_hold_registers");
   static_assert(
       HasArithmetic<M>,
       "Machine: exp2, tanh, multiply, larger_or_nan, pack_bf16, pack_f16, unpack_f16 or permute_bytes is missing");

@@ -173,8 +173,9 @@ struct row_loop {
     OCTAVO_DEVICE void make_dp(const stage& from, float (&dp)[scores::elements], float (&factor)[scores::rows]) const {
       multiply_rows<M, scaled, dp_atom, scores, D>(dp, gradients, from.v, place.lane);
       if constexpr (folds) {
+        const float* of_lane = from.v_scale + place.column;
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) dp[i] *= from.v_scale[place.column + scores::column(i)];
+        for (int i = 0; i < scores::elements; ++i) dp[i] *= of_lane[scores::column(i)];
       }
       const float v_scale = tile_scale<Recipe>(from.v_scale);
       OCTAVO_UNROLL

@@ -7,46 +7,49 @@
 OCTAVO_BEGIN_NAMESPACE
 namespace backends::simt {
 
-/// Pieces of a thread, for `bytes` bytes that `threads` threads share.
-OCTAVO_HD constexpr int pieces_of_thread(int bytes, int threads) { return (bytes / 16 + threads - 1) / threads; }
-
-/// Starts the pieces of one array: transfer's pieces from number `first` on.
-template <class M, int threads, int bytes, int first, class Transfer>
-OCTAVO_DEVICE void start_copy(Transfer& transfer, void* to, const void* from) {
-  static_assert(bytes % 16 == 0, "a copy is whole pieces");
-  constexpr int pieces = bytes / 16;
-  OCTAVO_UNROLL
-  for (int i = 0; i < pieces_of_thread(bytes, threads); ++i) {
-    const int at = M::thread_index() + i * threads;
-    if (pieces % threads == 0 || at < pieces)
-      transfer.start(first + i, static_cast<char*>(to) + 16 * at, static_cast<const char*>(from) + 16 * at);
-  }
-}
-
-/// A list of arrays of constant sizes, started one after another.
-template <class M, int threads, int... bytes>
-struct stage_copy {
-  static constexpr int pieces = (pieces_of_thread(bytes, threads) + ... + 0);
-  using transfer = typename M::template transfer<pieces>;
-
-  template <class... Pairs>
-  OCTAVO_DEVICE static void start(transfer& t, Pairs... pairs) {
-    static_assert(sizeof...(Pairs) == sizeof...(bytes));
-    start_from<0, bytes...>(t, pairs...);
-  }
-
- private:
-  template <int first>
-  OCTAVO_DEVICE static void start_from(transfer&) {}
-  template <int first, int bytes_here, int... rest, class Pair, class... Pairs>
-  OCTAVO_DEVICE static void start_from(transfer& t, Pair pair, Pairs... pairs) {
-    start_copy<M, threads, bytes_here, first>(t, pair.to, pair.from);
-    start_from<first + pieces_of_thread(bytes_here, threads), rest...>(t, pairs...);
-  }
-};
+/// One array of a stage.
 struct copy_pair {
   void* to;
   const void* from;
+};
+
+/// Arrays of constant sizes as one list of pieces, of which a thread brings every threads-th. Where transfers hold pieces
+/// in registers, an array begins where the one before it ends, so that small ones share a round of the threads and with it
+/// the registers; where they do not, each begins with a round of its own, which leaves less to ask.
+template <class M, int threads, int... bytes>
+struct stage_copy {
+  static_assert(((bytes % 16 == 0) && ...), "a copy is whole pieces");
+  /// Numbers that an array of n pieces takes.
+  OCTAVO_HD static constexpr int room(int n) {
+    return M::transfers_hold_registers ? n : (n + threads - 1) / threads * threads;
+  }
+  static constexpr int total = (room(bytes / 16) + ... + 0), pieces = (total + threads - 1) / threads;
+  using transfer = typename M::template transfer<pieces>;
+
+  /// pairs: the arrays, in the order of `bytes`.
+  template <class... Pairs>
+  OCTAVO_DEVICE static void start(transfer& t, const Pairs&... pairs) {
+    static_assert(sizeof...(Pairs) == sizeof...(bytes));
+    OCTAVO_UNROLL
+    for (int i = 0; i < pieces; ++i) {
+      const int at = M::thread_index() + i * threads;
+      copy_pair piece{nullptr, nullptr};
+      int first = 0;
+      bool found = false;
+      ((found |= find(piece, pairs, at, i * threads, first, bytes / 16), first += room(bytes / 16)), ...);
+      if (found) t.start(i, piece.to, piece.from);
+    }
+  }
+
+ private:
+  /// Piece `at` of the list, if it is one of the n from number `first` on. Threads ask for [round, round + threads): what
+  /// is asked of the constants among these is decided when compiled.
+  OCTAVO_DEVICE static bool find(copy_pair& piece, const copy_pair& of, int at, int round, int first, int n) {
+    if (first >= round + threads || first + n <= round) return false;
+    if ((first > round && at < first) || (first + n < round + threads && at >= first + n)) return false;
+    piece = {static_cast<char*>(of.to) + 16 * (at - first), static_cast<const char*>(of.from) + 16 * (at - first)};
+    return true;
+  }
 };
 
 }  // namespace backends::simt

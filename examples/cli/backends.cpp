@@ -36,9 +36,9 @@ void run_backends() {
     const octavo::text why = entry.compiled ? entry.unavailable() : entry.not_compiled_reason;
     const bool runnable = entry.compiled && why.empty();
     const std::string reason = runnable ? "on " + std::string(entry.device().view()) : std::string(why.view());
-    std::printf("%s compiled=%s runnable=%s %s; recipes: %s; features: %s\n", std::string(entry.name).c_str(),
-                entry.compiled ? "yes" : "no", runnable ? "yes" : "no", reason.c_str(), recipes_of(entry).c_str(),
-                features_of(entry).c_str());
+    std::printf("%s compiled=%s runnable=%s %s; is: %s; recipes: %s; features: %s\n", std::string(entry.name).c_str(),
+                entry.compiled ? "yes" : "no", runnable ? "yes" : "no", reason.c_str(),
+                std::string(entry.description).c_str(), recipes_of(entry).c_str(), features_of(entry).c_str());
   }
 }
 

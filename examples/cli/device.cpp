@@ -42,6 +42,8 @@ std::string no_engine_reason(const octavo::backend_entry& entry, const engine_op
   for (const auto list : entry.engines)
     for (const octavo::engine& e : list)
       if (e.delta == options.delta && e.e5m2_gradients == options.e5m2_gradients) recipes.emplace_back(e.recipe);
+  if (options.e5m2_gradients && recipes.empty())
+    return "backend " + std::string(entry.name) + " has no E5M2 gradients here; leave --e5m2-gradients out";
   return "backend " + std::string(entry.name) + " does not compute recipe " + options.recipe + " with delta " +
          options.delta + (options.e5m2_gradients ? " and E5M2 gradients" : "") +
          "; recipes with these: " + join(recipes);

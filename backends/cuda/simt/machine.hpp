@@ -77,6 +77,7 @@ struct machine {
   OCTAVO_DEVICE static std::uint32_t shuffle_xor(std::uint32_t x, int mask) { return ptx::shuffle_xor(x, mask); }
   OCTAVO_DEVICE static bool any_in_warp(bool x) { return ptx::any_in_warp(x); }
 
+  static constexpr bool transfers_hold_registers = false;
   template <int n>
   struct transfer {
     OCTAVO_DEVICE void start(int, void* to, const void* from) { ptx::copy_piece(to, from); }

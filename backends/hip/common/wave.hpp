@@ -47,6 +47,7 @@ struct wave_machine {
   }
   OCTAVO_DEVICE static bool any_in_warp(bool x) { return amdgcn::any_lane(x); }
 
+  static constexpr bool transfers_hold_registers = true;
   /// Through registers: the loads are under way until `deliver` stores what they bring.
   template <int n>
   struct transfer {

@@ -82,9 +82,9 @@ struct memory_functions {
   status (*to_host)(void* queue, void* host, const void* device, std::size_t bytes) = nullptr;
 };
 
-/// A backend as a program sees it: its name, whether it can run here, and its engines.
+/// A backend as a program sees it: its name, what it is, whether it can run here, and its engines.
 struct backend_entry {
-  std::string_view name;
+  std::string_view name, description{};
   bool compiled = false;
   text (*unavailable)() = nullptr;  ///< empty when it can run on this machine, else the reason
   text (*device)() = nullptr;       ///< what it runs on, for reports

@@ -74,9 +74,10 @@ backend_entry host_entry(std::span<const std::span<const engine>> engines) {
 }
 
 /// A backend that is known by name only.
-inline backend_entry not_compiled(std::string_view name, text reason) {
+inline backend_entry not_compiled(std::string_view name, std::string_view description, text reason) {
   backend_entry e;
   e.name = name;
+  e.description = description;
   e.not_compiled_reason = reason;
   return e;
 }

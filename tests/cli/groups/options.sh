@@ -3,9 +3,11 @@
 expect 0 'attention' --help
 expect 0 '--key-centring' attention --help
 expect 0 'octavo [0-9]+\.[0-9]+\.[0-9]+' --version
-expect 0 "^$backend compiled=yes runnable=yes .*; recipes: .*; features: " backends
-expect 0 '^cuda-hopper compiled=(yes|no) runnable=(yes|no) .+; recipes: ' backends
-expect 0 '^sim-hip-cdna4 ' backends
+expect 0 "^$backend compiled=yes runnable=yes .*; is: .*; recipes: .*; features: " backends
+# What a backend is does not depend on whether it is compiled.
+expect 0 "^cuda-hopper compiled=(yes|no) runnable=(yes|no) .+; is: FP8 on Hopper's wgmma \(sm_90a\)[^;]*; recipes: " backends
+expect 0 '^sim-hip-cdna4 .*; is: the kernels of hip-cdna4 on a host, ' backends
+grep -vE '; is: [^;]{10,}; recipes: ' stdout.txt && fail "a backend does not say what it is"
 expect 2 'allowed: attention, audit, bench, backends'
 expect 2 'allowed: attention, audit, bench, backends' nonsense
 expect 2 '' attention bench

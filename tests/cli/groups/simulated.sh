@@ -13,6 +13,15 @@ simulated=(attention --backend "$backend" --recipe $recipe --q q64.npy --k kv64.
 expect 2 'allowed: ideal, model' "${simulated[@]}" --accumulator best --out o
 expect 2 '--accumulator: backend cpu simulates no device' attention "${qkv[@]}" --accumulator ideal --out o
 expect 2 '--accumulator: backend reference simulates' bench --backend reference --accumulator model
+case $backend in
+  sim-hip-cdna3) expect 0 '' "${simulated[@]}" --e5m2-gradients --out e5m2 ;;
+  *) expect 3 "backend $backend has no E5M2 gradients here; leave" "${simulated[@]}" --e5m2-gradients --out o ;;
+esac
+scaled=("${simulated[@]:0:3}" --recipe mx32 "${simulated[@]:5}")
+case $backend in
+  sim-hip-cdna4 | sim-cuda-blackwell) expect 0 '' "${scaled[@]}" --out mx32 ;;
+  *) expect 3 "does not compute recipe mx32 .*; recipes with these: token, tile" "${scaled[@]}" --out o ;;
+esac
 absent o
 
 expect 0 '' "${simulated[@]}" --out plain
