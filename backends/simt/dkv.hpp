@@ -7,9 +7,12 @@
 //
 // The transposed scores have keys in rows, so that P^T and dS^T go from registers into the second products as they are,
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
-// Where registers do not hold both for all channels, `parts` blocks share the channels and each makes S and dP for itself.
+// Where registers do not hold both for all channels, `parts` blocks share the channels and each makes S and dP for itself;
+// or, `paired`, two warps share keys: one makes S, P and dV, the other dP, dS and dK. P goes from the first to the second in
+// shared memory. The second is a step behind, so that the one barrier of a step is all that they wait for.
 #pragma once
 
+#include <octavo/backends/simt/handed_on.hpp>
 #include <octavo/backends/simt/nonfinite.hpp>
 #include <octavo/backends/simt/results.hpp>
 #include <octavo/backends/simt/row_loop.hpp>
@@ -29,9 +32,13 @@ struct dkv_kernel {
   using dk_atom = typename M::template atom<G, E>;
   static constexpr schedule plan = M::plan(work::dkv, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles, parts = plan.parts;
+  static constexpr bool paired = plan.paired;
+  static_assert(!paired || plan.rows_in_registers, "of K and V a warp of a pair needs one, and keeps it in registers");
   static constexpr int part_channels = D / parts;  ///< of dK and dV in a block
   static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
-  static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
+  static constexpr int threads_of_keys = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
+  static constexpr int threads = threads_of_keys * (paired ? 2 : 1);
+  static constexpr int slots = stages + (paired ? 1 : 0);  ///< of the ring: the second warps' step is there, too
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
   static constexpr int factors = step_factors<Recipe, step>, factor_bytes = step_factor_bytes<Recipe, step>;
   static constexpr int operand_bytes = image_bytes<M, scaled>(step, D);
@@ -40,7 +47,7 @@ struct dkv_kernel {
   using output = sums_of<M, row_tiles, part_channels>;
   using weights = packed_rows<M, row_tiles, step, scaled>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.own(scaled)>;
 
   struct stage {
     alignas(16) std::uint8_t q[operand_bytes], q_columns[operand_bytes], dout[operand_bytes],
@@ -50,9 +57,11 @@ struct dkv_kernel {
     float q_scale[factors], do_scale[factors];
     std::uint32_t nonfinite[4];
   };
+  struct nothing {};
   struct shared {
-    typename owned::storage k, v;
-    stage ring[stages];
+    std::conditional_t<paired, nothing, typename owned::storage> k, v;
+    stage ring[slots];
+    handed_on<M, scores::elements, paired ? threads_of_keys : 0> handed;
     row_keys queries[tile_tokens];                                        ///< that see each key
     float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
     poisoned_results<M, D> poisoned;
@@ -72,7 +81,8 @@ struct dkv_kernel {
     const std::int64_t block = M::block_index() / parts, h_kv = block / k.slots, slot = block % k.slots;
     const token_tile tile = data.forward.kv_docs.tile_at(slot, tile_tokens);
     if (tile.tokens == 0) return;
-    keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), tile, h_kv, slot);
+    std::conditional_t<paired, typename owned::storage, nothing> own;
+    keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), own, tile, h_kv, slot);
     keys.walk();
     keys.finish();
   }
@@ -80,15 +90,18 @@ struct dkv_kernel {
  private:
   class keys_of_warp {
    public:
-    OCTAVO_DEVICE keys_of_warp(const dkv_kernel& of, shared& in, const token_tile& t, std::int64_t h_kv,
-                               std::int64_t slot)
+    OCTAVO_DEVICE keys_of_warp(const dkv_kernel& of, shared& in,
+                               std::conditional_t<paired, typename owned::storage, nothing>& rows, const token_tile& t,
+                               std::int64_t h_kv, std::int64_t slot)
         : kernel(of),
           memory(in),
+          own(rows),
           tile(t),
           at(of.data.forward.head(t.document, h_kv * of.data.forward.problem.group())),
           kv_tile(of.k.tile(h_kv, slot)),
           first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
-          place(place_type::here()),
+          makes_p(!paired || M::thread_index() < threads_of_keys),
+          place(place_type::of_thread(paired ? M::thread_index() % threads_of_keys : M::thread_index())),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
           scale_log2(of.data.forward.scale * log2_e),
           v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
@@ -106,8 +119,12 @@ struct dkv_kernel {
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
       const std::int64_t bytes = kv_tile * image_bytes<M, scaled>(tile_tokens, D);
-      keys_.fetch(memory.k, kernel.k.images.rows + bytes, place);
-      values_.fetch(memory.v, kernel.v.images.rows + bytes, place);
+      if constexpr (paired) {
+        rows_.template fetch<score_atom>(own, (makes_p ? kernel.k : kernel.v).images.rows + bytes, place);
+      } else {
+        rows_.template fetch<score_atom>(memory.k, kernel.k.images.rows + bytes, place);
+        values_.template fetch<dp_atom>(memory.v, kernel.v.images.rows + bytes, place);
+      }
 
       const int first_step = all.any.first / step, last_step = (all.any.last + step - 1) / step;
       const std::int64_t first_head = at.h_kv * d.problem.group(), last_head = first_head + d.problem.group();
@@ -128,21 +145,38 @@ struct dkv_kernel {
         ahead.deliver();
       }
       int slot = 0;
+      const auto show = [&](const step_place& here, int in_slot) {
+        const int first = here.u * step, last = first + step;
+        if (first < mine.any.last && last > mine.any.first)
+          visit(here, memory.ring[in_slot], first >= mine.whole.first && last <= mine.whole.last);
+      };
       if (first_step < last_step) {
+        step_place behind{first_head, first_step};  // paired: the step before
+        bool first_turn = true;
+        // One past the last step is {last_head, first_step}.
+        const auto goes_on = [&](const step_place& x) {
+          return x.h < last_head || (paired && x.h == last_head && x.u == first_step);
+        };
         OCTAVO_NO_UNROLL
-        for (step_place here{first_head, first_step}; here.h < last_head; advance(here)) {
+        for (step_place here = behind; goes_on(here); advance(here)) {
           M::template wait_transfers<stages - 2>();
           M::sync_block();
           typename copies::transfer ahead;
           if (more()) {
-            start_step(ahead, ahead_at, slot == 0 ? stages - 1 : slot - 1);
+            start_step(ahead, ahead_at, slot + stages - 1 < slots ? slot + stages - 1 : slot + stages - 1 - slots);
             advance(ahead_at);
           }
-          const int first = here.u * step, last = first + step;
-          if (first < mine.any.last && last > mine.any.first)
-            visit(here, memory.ring[slot], first >= mine.whole.first && last <= mine.whole.last);
+          if constexpr (paired) {
+            const int slot_behind = slot == 0 ? slots - 1 : slot - 1;
+            if (makes_p ? here.h < last_head : !first_turn) show(makes_p ? here : behind, makes_p ? slot : slot_behind);
+            behind = here;
+            first_turn = false;
+            buffer ^= 1;
+          } else {
+            show(here, slot);
+          }
           ahead.deliver();
-          slot = slot + 1 == stages ? 0 : slot + 1;
+          slot = slot + 1 == slots ? 0 : slot + 1;
         }
       }
       M::template wait_transfers<0>();
@@ -150,15 +184,21 @@ struct dkv_kernel {
     }
 
     OCTAVO_DEVICE void finish() {
-      if (memory.poisoned.any[0] != 0) [[unlikely]] {
+      if (makes_p && memory.poisoned.any[0] != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < output::elements; ++i)
           if (memory.poisoned.holds(place.row(output::row(i)), first_channel + place.column + output::column(i)))
-            dv[i] = detail::float_nan();
+            dv()[i] = detail::float_nan();
       }
       const problem& p = kernel.data.forward.problem;
-      write(kernel.dk, dk, kernel.data.forward.scale, static_cast<int>(p.d_qk));
-      write(kernel.dv, dv, 1.0f, static_cast<int>(p.d_v));
+      const float scale = kernel.data.forward.scale;
+      const int d_qk = static_cast<int>(p.d_qk), d_v = static_cast<int>(p.d_v);
+      if constexpr (paired) {
+        write(makes_p ? kernel.dv : kernel.dk, dv(), makes_p ? 1.0f : scale, makes_p ? d_v : d_qk);
+      } else {
+        write(kernel.dk, dk(), scale, d_qk);
+        write(kernel.dv, dv(), 1.0f, d_v);
+      }
     }
 
    private:
@@ -174,15 +214,21 @@ struct dkv_kernel {
 
     const dkv_kernel& kernel;
     shared& memory;
+    std::conditional_t<paired, typename owned::storage, nothing>& own;  ///< paired: of the thread
     const token_tile& tile;
     const head_of_document at;
     const std::int64_t kv_tile, first_q_slot;
+    const bool makes_p;  ///< paired: P and dV, else dS and dK
     const place_type place;
     const int first_channel;
     const float scale_log2;
-    owned keys_{}, values_{};
+    owned rows_{}, values_{};  ///< K and V; paired: the one of them that the warp needs
     const std::uint32_t v_nonfinite;
-    float dk[output::elements] = {}, dv[output::elements] = {};
+    float sums_[paired ? 1 : 2][output::elements] = {};
+    int buffer = 0;  ///< paired: of what is handed on in this step
+
+    OCTAVO_DEVICE float (&dk())[output::elements] { return sums_[0]; }
+    OCTAVO_DEVICE float (&dv())[output::elements] { return sums_[paired ? 0 : 1]; }
 
     OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
@@ -229,46 +275,79 @@ struct dkv_kernel {
 
     OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
       const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
-      float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-      multiply_rows<M, scaled, score_atom, scores, D>(x, keys_, from.q, place.lane);
-      finish_scores(x, from, q_scale);
-      const bool capped = softcap() != 0;
-      if (!capped) [[likely]]
-        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-      multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
-      if (!capped) [[likely]] {
-        make_ds<scores::elements>(x, y, 0, from, do_scale);
+      if constexpr (!paired) {
+        float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
+        make_scores(x, from, q_scale);
+        if (softcap() == 0) [[likely]]
+          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
+        make_ds_of(x, y, here, from, whole);
+        if (softcap() != 0) make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        add_dv(x, here, from, do_scale);
+        add_dk(y, from, q_scale);
+      } else if (makes_p) {
+        float x[scores::elements];
+        make_scores(x, from, q_scale);
+        if (softcap() == 0) [[likely]]
+          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        memory.handed.give(x, buffer);
+        if (softcap() != 0) make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        add_dv(x, here, from, do_scale);
       } else {
-        const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
-        // x holds scores, which the derivative needs as well as P: P comes four at a time, and once more after.
-        OCTAVO_UNROLL
-        for (int first = 0; first < scores::elements; first += 4) {
-          float p[4] = {x[first], x[first + 1], x[first + 2], x[first + 3]};
-          make_p<4>(p, first, from, q_scale, here.u, whole);
-          make_ds<4>(p, part_of<4>(y, first), first, from, do_scale);
-          OCTAVO_UNROLL
-          for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
-        }
-        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        float x[scores::elements], y[scores::elements];
+        multiply_rows<M, scaled, dp_atom, scores, D>(y, rows_, from.dout, place.lane);
+        memory.handed.take(x, buffer ^ 1);
+        make_ds_of(x, y, here, from, whole);
+        add_dk(y, from, q_scale);
       }
+    }
+
+    OCTAVO_DEVICE void make_scores(float (&x)[scores::elements], const stage& from, float q_scale) const {
+      multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
+      finish_scores(x, from, q_scale);
+    }
+    /// dS^T in the place of dP^T. x: P^T, or with a softcap scores, which the derivative needs as well as P: P comes four
+    /// at a time.
+    OCTAVO_DEVICE void make_ds_of(const float (&x)[scores::elements], float (&y)[scores::elements],
+                                  const step_place& here, const stage& from, bool whole) const {
+      const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
+      if (softcap() == 0) [[likely]]
+        return make_ds<scores::elements>(x, y, 0, from, do_scale);
+      const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
+      OCTAVO_UNROLL
+      for (int first = 0; first < scores::elements; first += 4) {
+        float p[4] = {x[first], x[first + 1], x[first + 2], x[first + 3]};
+        make_p<4>(p, first, from, q_scale, here.u, whole);
+        make_ds<4>(p, part_of<4>(y, first), first, from, do_scale);
+        OCTAVO_UNROLL
+        for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
+      }
+    }
+    OCTAVO_DEVICE void add_dv(float (&p)[scores::elements], const step_place& here, const stage& from,
+                              float do_scale) {
       if constexpr (folds) {
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) {
-          x[i] *= at_query(from.do_scale, i);
-          y[i] *= at_query(from.q_scale, i);
-        }
+        for (int i = 0; i < scores::elements; ++i) p[i] *= at_query(from.do_scale, i);
       }
       weights packed;
       float down[scores::rows];
-      packed.template pack_scaled<E>(x, down, place.lane);
+      packed.template pack_scaled<E>(p, down, place.lane);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
         const step_of_tokens<M, Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
         memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
                              kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
-      add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
-      packed.template pack_scaled<G>(y, down, place.lane);
-      add_products<dk_atom>(dk, packed, from.q_columns, down, q_scale);
+      add_products<dv_atom>(dv(), packed, from.dout_columns, down, do_scale);
+    }
+    OCTAVO_DEVICE void add_dk(float (&ds)[scores::elements], const stage& from, float q_scale) {
+      if constexpr (folds) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < scores::elements; ++i) ds[i] *= at_query(from.q_scale, i);
+      }
+      weights packed;
+      float down[scores::rows];
+      packed.template pack_scaled<G>(ds, down, place.lane);
+      add_products<dk_atom>(dk(), packed, from.q_columns, down, q_scale);
     }
 
     OCTAVO_DEVICE void finish_scores(float (&s)[scores::elements], const stage& from, float q_scale) const {

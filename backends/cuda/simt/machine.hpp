@@ -29,6 +29,15 @@ struct mma_atom {
     ptx::mma<L, R>(d[0], d[1], d[2], d[3], l, r[0], r[2]);
     ptx::mma<L, R>(d[4], d[5], d[6], d[7], l, r[1], r[3]);
   }
+
+  OCTAVO_DEVICE static void convert_left(const std::uint32_t (&l)[words], std::uint32_t (&to)[2 * words]) {
+    ptx::convert_left<L>(l, to);
+  }
+  OCTAVO_DEVICE static void mma_converted(float (&d)[sums], const std::uint32_t (&l)[2 * words],
+                                          const std::uint32_t (&r)[words]) {
+    ptx::mma_converted<L, R>(d[0], d[1], d[2], d[3], l, r[0], r[2]);
+    ptx::mma_converted<L, R>(d[4], d[5], d[6], d[7], l, r[1], r[3]);
+  }
 };
 
 struct machine {
@@ -62,7 +71,9 @@ struct machine {
       case simt::work::dkv:
         if (d <= 64 && by_token) return {.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 1};
         if (d <= 64) return two_tiles_of_32;
-        return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = d <= 128 ? 1 : 2};
+        if (d <= 128)
+          return {.row_tiles = 2, .step = 32, .stages = 2, .blocks_per_sm = 1, .rows_in_registers = true, .paired = true, .rows_converted = true};
+        return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = 2};
     }
     return {};
   }
@@ -75,6 +86,7 @@ struct machine {
   OCTAVO_DEVICE static void sync_warp() { ptx::sync_warp(); }
   OCTAVO_DEVICE static float shuffle_xor(float x, int mask) { return ptx::shuffle_xor(x, mask); }
   OCTAVO_DEVICE static std::uint32_t shuffle_xor(std::uint32_t x, int mask) { return ptx::shuffle_xor(x, mask); }
+  OCTAVO_DEVICE static int unknown_zero() { return ptx::unknown_zero(); }
   OCTAVO_DEVICE static bool any_in_warp(bool x) { return ptx::any_in_warp(x); }
 
   template <int n>
