@@ -33,7 +33,7 @@ struct dkv_kernel {
   static constexpr schedule plan = M::plan(work::dkv, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles, parts = plan.parts;
   static constexpr bool paired = plan.paired;
-  static_assert(!paired || plan.rows_in_registers, "of K and V a warp of a pair needs one, and keeps it in registers");
+  static_assert(!paired || plan.rows_in_registers, "of K and V a warp of a pair needs one, and keeps it for itself");
   static constexpr int part_channels = D / parts;  ///< of dK and dV in a block
   static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
   static constexpr int threads_of_keys = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
@@ -67,6 +67,8 @@ struct dkv_kernel {
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
+  static constexpr int local_bytes =
+      plan.own(scaled) == own_rows::converted_in_local ? threads * int{sizeof(typename owned::storage)} : 0;
   using copies = stage_copy<M, threads, operand_bytes, operand_bytes, operand_bytes, operand_bytes, step * 4, step * 4,
                             step * 4, step * 4, 32, factor_bytes, factor_bytes, 16>;
 
@@ -81,32 +83,30 @@ struct dkv_kernel {
     const std::int64_t block = M::block_index() / parts, h_kv = block / k.slots, slot = block % k.slots;
     const token_tile tile = data.forward.kv_docs.tile_at(slot, tile_tokens);
     if (tile.tokens == 0) return;
-    std::conditional_t<paired, typename owned::storage, nothing> own;
-    keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), own, tile, h_kv, slot);
-    keys.walk();
+    std::conditional_t<paired, typename owned::storage, nothing> own;  // of the thread
+    keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), tile, h_kv, slot);
+    keys.walk(own);
     keys.finish();
   }
 
  private:
   class keys_of_warp {
    public:
-    OCTAVO_DEVICE keys_of_warp(const dkv_kernel& of, shared& in,
-                               std::conditional_t<paired, typename owned::storage, nothing>& rows, const token_tile& t,
-                               std::int64_t h_kv, std::int64_t slot)
+    OCTAVO_DEVICE keys_of_warp(const dkv_kernel& of, shared& in, const token_tile& t, std::int64_t h_kv,
+                               std::int64_t slot)
         : kernel(of),
           memory(in),
-          own(rows),
           tile(t),
           at(of.data.forward.head(t.document, h_kv * of.data.forward.problem.group())),
           kv_tile(of.k.tile(h_kv, slot)),
           first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
-          makes_p(!paired || M::thread_index() < threads_of_keys),
           place(place_type::of_thread(paired ? M::thread_index() % threads_of_keys : M::thread_index())),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
           scale_log2(of.data.forward.scale * log2_e),
           v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
 
-    OCTAVO_DEVICE void walk() {
+    template <class Own>
+    OCTAVO_DEVICE void walk(Own& own) {
       const pass_data<Recipe>& d = kernel.data.forward;
       memory.poisoned.clear(threads);
       const key_ranges ranges = d.ranges(at);
@@ -120,7 +120,7 @@ struct dkv_kernel {
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
       const std::int64_t bytes = kv_tile * image_bytes<M, scaled>(tile_tokens, D);
       if constexpr (paired) {
-        rows_.template fetch<score_atom>(own, (makes_p ? kernel.k : kernel.v).images.rows + bytes, place);
+        rows_.template fetch<score_atom>(own, (makes_p() ? kernel.k : kernel.v).images.rows + bytes, place);
       } else {
         rows_.template fetch<score_atom>(memory.k, kernel.k.images.rows + bytes, place);
         values_.template fetch<dp_atom>(memory.v, kernel.v.images.rows + bytes, place);
@@ -145,20 +145,16 @@ struct dkv_kernel {
         ahead.deliver();
       }
       int slot = 0;
-      const auto show = [&](const step_place& here, int in_slot) {
-        const int first = here.u * step, last = first + step;
-        if (first < mine.any.last && last > mine.any.first)
-          visit(here, memory.ring[in_slot], first >= mine.whole.first && last <= mine.whole.last);
-      };
-      if (first_step < last_step) {
-        step_place behind{first_head, first_step};  // paired: the step before
+      if constexpr (paired) {
+        // Of a pair one warp looks at `here`, the other at the step before. One past the last step is {last_head, first_step}.
+        step_place behind{first_head, first_step};
+        int slot_behind = 0, buffer = 0;
         bool first_turn = true;
-        // One past the last step is {last_head, first_step}.
         const auto goes_on = [&](const step_place& x) {
-          return x.h < last_head || (paired && x.h == last_head && x.u == first_step);
+          return x.h < last_head || (x.h == last_head && x.u == first_step);
         };
         OCTAVO_NO_UNROLL
-        for (step_place here = behind; goes_on(here); advance(here)) {
+        for (step_place here = behind; first_step < last_step && goes_on(here); advance(here)) {
           M::template wait_transfers<stages - 2>();
           M::sync_block();
           typename copies::transfer ahead;
@@ -166,17 +162,34 @@ struct dkv_kernel {
             start_step(ahead, ahead_at, slot + stages - 1 < slots ? slot + stages - 1 : slot + stages - 1 - slots);
             advance(ahead_at);
           }
-          if constexpr (paired) {
-            const int slot_behind = slot == 0 ? slots - 1 : slot - 1;
-            if (makes_p ? here.h < last_head : !first_turn) show(makes_p ? here : behind, makes_p ? slot : slot_behind);
-            behind = here;
-            first_turn = false;
-            buffer ^= 1;
-          } else {
-            show(here, slot);
-          }
+          const step_place& at_step = makes_p() ? here : behind;
+          const int first = at_step.u * step, last = first + step;
+          const bool has_step = makes_p() ? here.h < last_head : !first_turn;
+          if (has_step && first < mine.any.last && last > mine.any.first)
+            visit(at_step, memory.ring[makes_p() ? slot : slot_behind], makes_p() ? buffer : buffer ^ 1,
+                  first >= mine.whole.first && last <= mine.whole.last);
           ahead.deliver();
+          behind = here;
+          slot_behind = slot;
           slot = slot + 1 == slots ? 0 : slot + 1;
+          buffer ^= 1;
+          first_turn = false;
+        }
+      } else if (first_step < last_step) {
+        OCTAVO_NO_UNROLL
+        for (step_place here{first_head, first_step}; here.h < last_head; advance(here)) {
+          M::template wait_transfers<stages - 2>();
+          M::sync_block();
+          typename copies::transfer ahead;
+          if (more()) {
+            start_step(ahead, ahead_at, slot == 0 ? stages - 1 : slot - 1);
+            advance(ahead_at);
+          }
+          const int first = here.u * step, last = first + step;
+          if (first < mine.any.last && last > mine.any.first)
+            visit(here, memory.ring[slot], 0, first >= mine.whole.first && last <= mine.whole.last);
+          ahead.deliver();
+          slot = slot + 1 == stages ? 0 : slot + 1;
         }
       }
       M::template wait_transfers<0>();
@@ -184,7 +197,7 @@ struct dkv_kernel {
     }
 
     OCTAVO_DEVICE void finish() {
-      if (makes_p && memory.poisoned.any[0] != 0) [[unlikely]] {
+      if (makes_p() && memory.poisoned.any[0] != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < output::elements; ++i)
           if (memory.poisoned.holds(place.row(output::row(i)), first_channel + place.column + output::column(i)))
@@ -194,7 +207,7 @@ struct dkv_kernel {
       const float scale = kernel.data.forward.scale;
       const int d_qk = static_cast<int>(p.d_qk), d_v = static_cast<int>(p.d_v);
       if constexpr (paired) {
-        write(makes_p ? kernel.dv : kernel.dk, dv(), makes_p ? 1.0f : scale, makes_p ? d_v : d_qk);
+        write(makes_p() ? kernel.dv : kernel.dk, dv(), makes_p() ? 1.0f : scale, makes_p() ? d_v : d_qk);
       } else {
         write(kernel.dk, dk(), scale, d_qk);
         write(kernel.dv, dv(), 1.0f, d_v);
@@ -214,22 +227,21 @@ struct dkv_kernel {
 
     const dkv_kernel& kernel;
     shared& memory;
-    std::conditional_t<paired, typename owned::storage, nothing>& own;  ///< paired: of the thread
     const token_tile& tile;
     const head_of_document at;
     const std::int64_t kv_tile, first_q_slot;
-    const bool makes_p;  ///< paired: P and dV, else dS and dK
     const place_type place;
     const int first_channel;
     const float scale_log2;
     owned rows_{}, values_{};  ///< K and V; paired: the one of them that the warp needs
     const std::uint32_t v_nonfinite;
     float sums_[paired ? 1 : 2][output::elements] = {};
-    int buffer = 0;  ///< paired: of what is handed on in this step
 
     OCTAVO_DEVICE float (&dk())[output::elements] { return sums_[0]; }
     OCTAVO_DEVICE float (&dv())[output::elements] { return sums_[paired ? 0 : 1]; }
 
+    /// paired: whether this warp makes P and dV, or dS and dK.
+    OCTAVO_DEVICE static bool makes_p() { return !paired || M::thread_index() < threads_of_keys; }
     OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
       if (key >= tile.tokens || at.q.length == 0) return {0, 0};
@@ -273,46 +285,60 @@ struct dkv_kernel {
     /// The value of element i's query.
     OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
 
-    OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
+    /// buffer: paired: for P.
+    OCTAVO_DEVICE void visit(const step_place& here, const stage& from, int buffer, bool whole) {
       const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
+      const bool capped = softcap() != 0;
       if constexpr (!paired) {
         float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-        make_scores(x, from, q_scale);
-        if (softcap() == 0) [[likely]]
+        multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
+        finish_scores(x, from, q_scale);
+        if (!capped) [[likely]]
           make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
         multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
-        make_ds_of(x, y, here, from, whole);
-        if (softcap() != 0) make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        if (!capped) [[likely]] {
+          make_ds<scores::elements>(x, y, 0, from, do_scale);
+        } else {
+          make_capped_ds(x, y, here, from, whole);
+          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        }
+        if constexpr (folds) {
+          OCTAVO_UNROLL
+          for (int i = 0; i < scores::elements; ++i) {
+            x[i] *= at_query(from.do_scale, i);
+            y[i] *= at_query(from.q_scale, i);
+          }
+        }
         add_dv(x, here, from, do_scale);
         add_dk(y, from, q_scale);
-      } else if (makes_p) {
+      } else if (makes_p()) {
         float x[scores::elements];
-        make_scores(x, from, q_scale);
-        if (softcap() == 0) [[likely]]
-          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-        memory.handed.give(x, buffer);
-        if (softcap() != 0) make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
+        finish_scores(x, from, q_scale);
+        if (capped) memory.handed.give(x, buffer);
+        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        if (!capped) [[likely]]
+          memory.handed.give(x, buffer);
+        fold_queries(x, from.do_scale);
         add_dv(x, here, from, do_scale);
       } else {
         float x[scores::elements], y[scores::elements];
         multiply_rows<M, scaled, dp_atom, scores, D>(y, rows_, from.dout, place.lane);
-        memory.handed.take(x, buffer ^ 1);
-        make_ds_of(x, y, here, from, whole);
+        memory.handed.take(x, buffer);
+        if (!capped) [[likely]]
+          make_ds<scores::elements>(x, y, 0, from, do_scale);
+        else
+          make_capped_ds(x, y, here, from, whole);
+        fold_queries(y, from.q_scale);
         add_dk(y, from, q_scale);
       }
     }
 
-    OCTAVO_DEVICE void make_scores(float (&x)[scores::elements], const stage& from, float q_scale) const {
-      multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
-      finish_scores(x, from, q_scale);
-    }
-    /// dS^T in the place of dP^T. x: P^T, or with a softcap scores, which the derivative needs as well as P: P comes four
-    /// at a time.
-    OCTAVO_DEVICE void make_ds_of(const float (&x)[scores::elements], float (&y)[scores::elements],
-                                  const step_place& here, const stage& from, bool whole) const {
+    /// dS^T in the place of dP^T with a softcap. x holds scores, which the derivative needs as well as P: P comes four at a
+    /// time.
+    OCTAVO_DEVICE void make_capped_ds(const float (&x)[scores::elements], float (&y)[scores::elements],
+                                      const step_place& here, const stage& from, bool whole) const {
       const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
-      if (softcap() == 0) [[likely]]
-        return make_ds<scores::elements>(x, y, 0, from, do_scale);
       const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
       OCTAVO_UNROLL
       for (int first = 0; first < scores::elements; first += 4) {
@@ -323,12 +349,14 @@ struct dkv_kernel {
         for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
       }
     }
-    OCTAVO_DEVICE void add_dv(float (&p)[scores::elements], const step_place& here, const stage& from,
-                              float do_scale) {
+    /// `token`: the scales of the queries.
+    OCTAVO_DEVICE void fold_queries(float (&x)[scores::elements], const float* scale) const {
       if constexpr (folds) {
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) p[i] *= at_query(from.do_scale, i);
+        for (int i = 0; i < scores::elements; ++i) x[i] *= at_query(scale, i);
       }
+    }
+    OCTAVO_DEVICE void add_dv(float (&p)[scores::elements], const step_place& here, const stage& from, float do_scale) {
       weights packed;
       float down[scores::rows];
       packed.template pack_scaled<E>(p, down, place.lane);
@@ -340,10 +368,6 @@ struct dkv_kernel {
       add_products<dv_atom>(dv(), packed, from.dout_columns, down, do_scale);
     }
     OCTAVO_DEVICE void add_dk(float (&ds)[scores::elements], const stage& from, float q_scale) {
-      if constexpr (folds) {
-        OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) ds[i] *= at_query(from.q_scale, i);
-      }
       weights packed;
       float down[scores::rows];
       packed.template pack_scaled<G>(ds, down, place.lane);

@@ -108,7 +108,8 @@ struct forward_kernel {
         q_scale[r] = kernel.q.template scale_of<Recipe>(q_tile, place.row(r)) * scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
-      queries.template fetch<atom>(memory.q, kernel.q.images.rows + q_tile * image_bytes<M, scaled>(tile_tokens, D), place);
+      queries.template fetch<atom>(memory.q, kernel.q.images.rows + q_tile * image_bytes<M, scaled>(tile_tokens, D),
+                                   place);
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;

@@ -28,14 +28,15 @@ struct schedule {
   int stages = 2;     ///< steps of operands in shared memory, at least 2
   int blocks_per_sm = 1;           ///< that registers should leave room for
   bool rows_in_registers = false;  ///< whether a warp keeps its own rows' operands in registers
-  int parts = 1;  ///< blocks that share an item's output channels between them, each making S and dP anew
+  int parts = 1;        ///< blocks that share an item's output channels between them, each making S and dP anew
   bool paired = false;  ///< dkv: whether two warps share keys, one with S and dV, the other with dP and dK
   /// Whether they are kept as the unit multiplies them: an operand that takes no scales, converted once. With
   /// rows_in_registers in the lane's local memory, since registers do not hold twice as much.
   bool rows_converted = false;
 
   constexpr own_rows own(bool scaled) const {
-    if (rows_converted && !scaled) return rows_in_registers ? own_rows::converted_in_local : own_rows::converted_in_shared;
+    if (rows_converted && !scaled)
+      return rows_in_registers ? own_rows::converted_in_local : own_rows::converted_in_shared;
     return rows_in_registers ? own_rows::in_registers : own_rows::in_shared;
   }
 };
