@@ -75,7 +75,8 @@ status launch(stream_t stream, void* scratch, std::size_t floats_per_block, int 
 }
 
 /// A kernel that is written for blocks of its own: threads, shared_bytes, blocks_per_sm and blocks() are its members. One
-/// whose blocks stay and draw their work has blocks(units) instead, of so many multiprocessors or compute units.
+/// whose blocks stay and draw their work has blocks(units) instead, of so many multiprocessors or compute units. One that
+/// counts on the L1 cache for what its threads keep in local memory has local_bytes of a block.
 template <class Kernel>
 status launch_blocks(stream_t stream, const Kernel& kernel, int units, const char* backend) {
   std::int64_t blocks;
@@ -86,6 +87,12 @@ status launch_blocks(stream_t stream, const Kernel& kernel, int units, const cha
   if (blocks == 0) return {};
   if (const error_t e = allow_shared(run_blocks<Kernel>, Kernel::shared_bytes); e != success)
     return checked(e, backend);
+  if constexpr (requires { Kernel::local_bytes; }) {
+    constexpr int of_block = Kernel::shared_bytes + 1024;  // the system's own KB
+    if constexpr (Kernel::local_bytes > 0)
+      if (const error_t e = leave_to_cache(run_blocks<Kernel>, of_block * Kernel::blocks_per_sm); e != success)
+        return checked(e, backend);
+  }
   run_blocks<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, stream>>>(kernel);
   return checked(last_error(), backend);
 }

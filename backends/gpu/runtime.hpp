@@ -76,6 +76,16 @@ error_t allow_shared(Function function, int bytes) {
   if (bytes <= 48 * 1024) return success;
   return cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
+/// Of a multiprocessor's memory `bytes` are to be shared, the rest L1 cache. A wish, which the driver may not grant.
+template <class Function>
+error_t leave_to_cache(Function function, int bytes) {
+  int device = 0, all = 0;
+  if (const error_t e = cudaGetDevice(&device); e != success) return e;
+  if (const error_t e = cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device); e != success)
+    return e;
+  const int percent = all == 0 || bytes >= all ? 100 : (100 * bytes + all - 1) / all;
+  return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout, percent);
+}
 
 inline constexpr int warp_threads = 32;
 inline __device__ float shuffle_xor(float x, int lanes) { return __shfl_xor_sync(0xffffffffu, x, lanes); }

@@ -22,6 +22,8 @@
 //     sum_row(lane, i)              row (of L) and column (row of R) of accumulator i
 //     sum_column(lane, i)
 //     mma(d, l, r)                  all lanes of a warp: float (&)[sums], const std::uint32_t (&)[words] twice
+//     convert_left(l, to)           only for plans with rows_converted: l in 2 * words as the unit multiplies it, and the
+//     mma_converted(d, to, r)       product of it
 //     mma(d, l, r, ls, rs)          block_scaled: also an E8M0 of each operand, in the lowest byte of a word: of row
 //     scale_row(lane)               scale_row, for the scale_block-th 32 elements of the depth. scale_row is one of the
 //     scale_block(lane)             rows of which the lane has accumulators

@@ -7,9 +7,12 @@
 //
 // The transposed scores have keys in rows, so that P^T and dS^T go from registers into the second products as they are,
 // and dK and dV stay in registers for the whole walk: grouped heads need no reduction, and no order is left to chance.
-// Where registers do not hold both for all channels, `parts` blocks share the channels and each makes S and dP for itself.
+// Where registers do not hold both for all channels, `parts` blocks share the channels and each makes S and dP for itself;
+// or, `paired`, two warps share keys: one makes S, P and dV, the other dP, dS and dK. P goes from the first to the second in
+// shared memory. The second is a step behind, so that the one barrier of a step is all that they wait for.
 #pragma once
 
+#include <octavo/backends/simt/handed_on.hpp>
 #include <octavo/backends/simt/nonfinite.hpp>
 #include <octavo/backends/simt/results.hpp>
 #include <octavo/backends/simt/row_loop.hpp>
@@ -29,9 +32,13 @@ struct dkv_kernel {
   using dk_atom = typename M::template atom<G, E>;
   static constexpr schedule plan = M::plan(work::dkv, D, Recipe::scale_per);
   static constexpr int step = plan.step, stages = plan.stages, row_tiles = plan.row_tiles, parts = plan.parts;
+  static constexpr bool paired = plan.paired;
+  static_assert(!paired || plan.rows_in_registers, "of K and V a warp of a pair needs one, and keeps it for itself");
   static constexpr int part_channels = D / parts;  ///< of dK and dV in a block
   static constexpr bool folds = folds_token_scales<Recipe>, scaled = scales_in_atom<Recipe>;
-  static constexpr int threads = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
+  static constexpr int threads_of_keys = tile_tokens / (row_tiles * score_atom::size) * M::lanes;
+  static constexpr int threads = threads_of_keys * (paired ? 2 : 1);
+  static constexpr int slots = stages + (paired ? 1 : 0);  ///< of the ring: the second warps' step is there, too
   static constexpr int blocks_per_sm = plan.blocks_per_sm;
   static constexpr int factors = step_factors<Recipe, step>, factor_bytes = step_factor_bytes<Recipe, step>;
   static constexpr int operand_bytes = image_bytes<M, scaled>(step, D);
@@ -40,7 +47,7 @@ struct dkv_kernel {
   using output = sums_of<M, row_tiles, part_channels>;
   using weights = packed_rows<M, row_tiles, step, scaled>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.own(scaled)>;
 
   struct stage {
     alignas(16) std::uint8_t q[operand_bytes], q_columns[operand_bytes], dout[operand_bytes],
@@ -50,14 +57,18 @@ struct dkv_kernel {
     float q_scale[factors], do_scale[factors];
     std::uint32_t nonfinite[4];
   };
+  struct nothing {};
   struct shared {
-    typename owned::storage k, v;
-    stage ring[stages];
+    std::conditional_t<paired, nothing, typename owned::storage> k, v;
+    stage ring[slots];
+    handed_on<M, scores::elements, paired ? threads_of_keys : 0> handed;
     row_keys queries[tile_tokens];                                        ///< that see each key
     float k_scale[tile_tokens], v_scale[tile_tokens], fold[tile_tokens];  ///< of each key; `tile`: of the first for all
     poisoned_results<M, D> poisoned;
   };
   static constexpr int shared_bytes = sizeof(shared);
+  static constexpr int local_bytes =
+      plan.own(scaled) == own_rows::converted_in_local ? threads * int{sizeof(typename owned::storage)} : 0;
   using copies = stage_copy<M, threads, operand_bytes, operand_bytes, operand_bytes, operand_bytes, step * 4, step * 4,
                             step * 4, step * 4, 32, factor_bytes, factor_bytes, 16>;
 
@@ -72,8 +83,9 @@ struct dkv_kernel {
     const std::int64_t block = M::block_index() / parts, h_kv = block / k.slots, slot = block % k.slots;
     const token_tile tile = data.forward.kv_docs.tile_at(slot, tile_tokens);
     if (tile.tokens == 0) return;
+    std::conditional_t<paired, typename owned::storage, nothing> own;  // of the thread
     keys_of_warp keys(*this, *reinterpret_cast<shared*>(M::shared()), tile, h_kv, slot);
-    keys.walk();
+    keys.walk(own);
     keys.finish();
   }
 
@@ -88,12 +100,13 @@ struct dkv_kernel {
           at(of.data.forward.head(t.document, h_kv * of.data.forward.problem.group())),
           kv_tile(of.k.tile(h_kv, slot)),
           first_q_slot(at.q.length == 0 ? 0 : of.data.forward.q_docs.first_slot(t.document, tile_tokens)),
-          place(place_type::here()),
+          place(place_type::of_thread(paired ? M::thread_index() % threads_of_keys : M::thread_index())),
           first_channel(parts == 1 ? 0 : static_cast<int>(M::block_index() % parts) * part_channels),
           scale_log2(of.data.forward.scale * log2_e),
           v_nonfinite(any_bit(of.v.images.nonfinite + kv_tile * 4)) {}
 
-    OCTAVO_DEVICE void walk() {
+    template <class Own>
+    OCTAVO_DEVICE void walk(Own& own) {
       const pass_data<Recipe>& d = kernel.data.forward;
       memory.poisoned.clear(threads);
       const key_ranges ranges = d.ranges(at);
@@ -106,8 +119,12 @@ struct dkv_kernel {
       const run_of_queries all = queries_of_run(ranges, 0, tile_tokens);
       const run_of_queries mine = queries_of_run(ranges, place.first_row, place.warp_rows);
       const std::int64_t bytes = kv_tile * image_bytes<M, scaled>(tile_tokens, D);
-      keys_.fetch(memory.k, kernel.k.images.rows + bytes, place);
-      values_.fetch(memory.v, kernel.v.images.rows + bytes, place);
+      if constexpr (paired) {
+        rows_.template fetch<score_atom>(own, (makes_p() ? kernel.k : kernel.v).images.rows + bytes, place);
+      } else {
+        rows_.template fetch<score_atom>(memory.k, kernel.k.images.rows + bytes, place);
+        values_.template fetch<dp_atom>(memory.v, kernel.v.images.rows + bytes, place);
+      }
 
       const int first_step = all.any.first / step, last_step = (all.any.last + step - 1) / step;
       const std::int64_t first_head = at.h_kv * d.problem.group(), last_head = first_head + d.problem.group();
@@ -128,7 +145,37 @@ struct dkv_kernel {
         ahead.deliver();
       }
       int slot = 0;
-      if (first_step < last_step) {
+      if constexpr (paired) {
+        // Of a pair one warp looks at `here`, the other at the step before. One past the last step is {last_head, first_step}.
+        step_place behind{first_head, first_step};
+        int slot_behind = 0, buffer = 0;
+        bool first_turn = true;
+        const auto goes_on = [&](const step_place& x) {
+          return x.h < last_head || (x.h == last_head && x.u == first_step);
+        };
+        OCTAVO_NO_UNROLL
+        for (step_place here = behind; first_step < last_step && goes_on(here); advance(here)) {
+          M::template wait_transfers<stages - 2>();
+          M::sync_block();
+          typename copies::transfer ahead;
+          if (more()) {
+            start_step(ahead, ahead_at, slot + stages - 1 < slots ? slot + stages - 1 : slot + stages - 1 - slots);
+            advance(ahead_at);
+          }
+          const step_place& at_step = makes_p() ? here : behind;
+          const int first = at_step.u * step, last = first + step;
+          const bool has_step = makes_p() ? here.h < last_head : !first_turn;
+          if (has_step && first < mine.any.last && last > mine.any.first)
+            visit(at_step, memory.ring[makes_p() ? slot : slot_behind], makes_p() ? buffer : buffer ^ 1,
+                  first >= mine.whole.first && last <= mine.whole.last);
+          ahead.deliver();
+          behind = here;
+          slot_behind = slot;
+          slot = slot + 1 == slots ? 0 : slot + 1;
+          buffer ^= 1;
+          first_turn = false;
+        }
+      } else if (first_step < last_step) {
         OCTAVO_NO_UNROLL
         for (step_place here{first_head, first_step}; here.h < last_head; advance(here)) {
           M::template wait_transfers<stages - 2>();
@@ -140,7 +187,7 @@ struct dkv_kernel {
           }
           const int first = here.u * step, last = first + step;
           if (first < mine.any.last && last > mine.any.first)
-            visit(here, memory.ring[slot], first >= mine.whole.first && last <= mine.whole.last);
+            visit(here, memory.ring[slot], 0, first >= mine.whole.first && last <= mine.whole.last);
           ahead.deliver();
           slot = slot + 1 == stages ? 0 : slot + 1;
         }
@@ -150,15 +197,21 @@ struct dkv_kernel {
     }
 
     OCTAVO_DEVICE void finish() {
-      if (memory.poisoned.any[0] != 0) [[unlikely]] {
+      if (makes_p() && memory.poisoned.any[0] != 0) [[unlikely]] {
         OCTAVO_UNROLL
         for (int i = 0; i < output::elements; ++i)
           if (memory.poisoned.holds(place.row(output::row(i)), first_channel + place.column + output::column(i)))
-            dv[i] = detail::float_nan();
+            dv()[i] = detail::float_nan();
       }
       const problem& p = kernel.data.forward.problem;
-      write(kernel.dk, dk, kernel.data.forward.scale, static_cast<int>(p.d_qk));
-      write(kernel.dv, dv, 1.0f, static_cast<int>(p.d_v));
+      const float scale = kernel.data.forward.scale;
+      const int d_qk = static_cast<int>(p.d_qk), d_v = static_cast<int>(p.d_v);
+      if constexpr (paired) {
+        write(makes_p() ? kernel.dv : kernel.dk, dv(), makes_p() ? 1.0f : scale, makes_p() ? d_v : d_qk);
+      } else {
+        write(kernel.dk, dk(), scale, d_qk);
+        write(kernel.dv, dv(), 1.0f, d_v);
+      }
     }
 
    private:
@@ -180,10 +233,15 @@ struct dkv_kernel {
     const place_type place;
     const int first_channel;
     const float scale_log2;
-    owned keys_{}, values_{};
+    owned rows_{}, values_{};  ///< K and V; paired: the one of them that the warp needs
     const std::uint32_t v_nonfinite;
-    float dk[output::elements] = {}, dv[output::elements] = {};
+    float sums_[paired ? 1 : 2][output::elements] = {};
 
+    OCTAVO_DEVICE float (&dk())[output::elements] { return sums_[0]; }
+    OCTAVO_DEVICE float (&dv())[output::elements] { return sums_[paired ? 0 : 1]; }
+
+    /// paired: whether this warp makes P and dV, or dS and dK.
+    OCTAVO_DEVICE static bool makes_p() { return !paired || M::thread_index() < threads_of_keys; }
     OCTAVO_DEVICE float softcap() const { return kernel.data.forward.problem.softcap; }
     OCTAVO_DEVICE row_keys queries_of(const key_ranges& ranges, int key) const {
       if (key >= tile.tokens || at.q.length == 0) return {0, 0};
@@ -227,48 +285,93 @@ struct dkv_kernel {
     /// The value of element i's query.
     OCTAVO_DEVICE float at_query(const float* x, int i) const { return x[place.column + scores::column(i)]; }
 
-    OCTAVO_DEVICE void visit(const step_place& here, const stage& from, bool whole) {
+    /// buffer: paired: for P.
+    OCTAVO_DEVICE void visit(const step_place& here, const stage& from, int buffer, bool whole) {
       const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
-      float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
-      multiply_rows<M, scaled, score_atom, scores, D>(x, keys_, from.q, place.lane);
-      finish_scores(x, from, q_scale);
       const bool capped = softcap() != 0;
-      if (!capped) [[likely]]
-        make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
-      multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
-      if (!capped) [[likely]] {
-        make_ds<scores::elements>(x, y, 0, from, do_scale);
-      } else {
-        const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
-        // x holds scores, which the derivative needs as well as P: P comes four at a time, and once more after.
-        OCTAVO_UNROLL
-        for (int first = 0; first < scores::elements; first += 4) {
-          float p[4] = {x[first], x[first + 1], x[first + 2], x[first + 3]};
-          make_p<4>(p, first, from, q_scale, here.u, whole);
-          make_ds<4>(p, part_of<4>(y, first), first, from, do_scale);
-          OCTAVO_UNROLL
-          for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
+      if constexpr (!paired) {
+        float x[scores::elements], y[scores::elements];  // S^T to P^T, dP^T to dS^T
+        multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
+        finish_scores(x, from, q_scale);
+        if (!capped) [[likely]]
+          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        multiply_rows<M, scaled, dp_atom, scores, D>(y, values_, from.dout, place.lane);
+        if (!capped) [[likely]] {
+          make_ds<scores::elements>(x, y, 0, from, do_scale);
+        } else {
+          make_capped_ds(x, y, here, from, whole);
+          make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
         }
+        if constexpr (folds) {
+          OCTAVO_UNROLL
+          for (int i = 0; i < scores::elements; ++i) {
+            x[i] *= at_query(from.do_scale, i);
+            y[i] *= at_query(from.q_scale, i);
+          }
+        }
+        add_dv(x, here, from, do_scale);
+        add_dk(y, from, q_scale);
+      } else if (makes_p()) {
+        float x[scores::elements];
+        multiply_rows<M, scaled, score_atom, scores, D>(x, rows_, from.q, place.lane);
+        finish_scores(x, from, q_scale);
+        if (capped) memory.handed.give(x, buffer);
         make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
+        if (!capped) [[likely]]
+          memory.handed.give(x, buffer);
+        fold_queries(x, from.do_scale);
+        add_dv(x, here, from, do_scale);
+      } else {
+        float x[scores::elements], y[scores::elements];
+        multiply_rows<M, scaled, dp_atom, scores, D>(y, rows_, from.dout, place.lane);
+        memory.handed.take(x, buffer);
+        if (!capped) [[likely]]
+          make_ds<scores::elements>(x, y, 0, from, do_scale);
+        else
+          make_capped_ds(x, y, here, from, whole);
+        fold_queries(y, from.q_scale);
+        add_dk(y, from, q_scale);
       }
+    }
+
+    /// dS^T in the place of dP^T with a softcap. x holds scores, which the derivative needs as well as P: P comes four at a
+    /// time.
+    OCTAVO_DEVICE void make_capped_ds(const float (&x)[scores::elements], float (&y)[scores::elements],
+                                      const step_place& here, const stage& from, bool whole) const {
+      const float q_scale = tile_scale<Recipe>(from.q_scale), do_scale = tile_scale<Recipe>(from.do_scale);
+      const score_map<functions<M>> map = soft_scale::of(kernel.data.forward).template map<M>();
+      OCTAVO_UNROLL
+      for (int first = 0; first < scores::elements; first += 4) {
+        float p[4] = {x[first], x[first + 1], x[first + 2], x[first + 3]};
+        make_p<4>(p, first, from, q_scale, here.u, whole);
+        make_ds<4>(p, part_of<4>(y, first), first, from, do_scale);
+        OCTAVO_UNROLL
+        for (int e = 0; e < 4; ++e) y[first + e] = weighted(y[first + e], map.cap_derivative(x[first + e]));
+      }
+    }
+    /// `token`: the scales of the queries.
+    OCTAVO_DEVICE void fold_queries(float (&x)[scores::elements], const float* scale) const {
       if constexpr (folds) {
         OCTAVO_UNROLL
-        for (int i = 0; i < scores::elements; ++i) {
-          x[i] *= at_query(from.do_scale, i);
-          y[i] *= at_query(from.q_scale, i);
-        }
+        for (int i = 0; i < scores::elements; ++i) x[i] *= at_query(scale, i);
       }
+    }
+    OCTAVO_DEVICE void add_dv(float (&p)[scores::elements], const step_place& here, const stage& from, float do_scale) {
       weights packed;
       float down[scores::rows];
-      packed.template pack_scaled<E>(x, down, place.lane);
+      packed.template pack_scaled<E>(p, down, place.lane);
       if (any_bit(from.nonfinite) != 0) [[unlikely]] {
         const step_of_tokens<M, Recipe, step> at_u(kernel.q.tile(here.h, first_q_slot), here.u);
         memory.poisoned.note(packed, place, at_u.in_tile(here.u), from.nonfinite,
                              kernel.dout.images.nonfinite_channels + at_u.tile * tile_tokens * (D / 32));
       }
-      add_products<dv_atom>(dv, packed, from.dout_columns, down, do_scale);
-      packed.template pack_scaled<G>(y, down, place.lane);
-      add_products<dk_atom>(dk, packed, from.q_columns, down, q_scale);
+      add_products<dv_atom>(dv(), packed, from.dout_columns, down, do_scale);
+    }
+    OCTAVO_DEVICE void add_dk(float (&ds)[scores::elements], const stage& from, float q_scale) {
+      weights packed;
+      float down[scores::rows];
+      packed.template pack_scaled<G>(ds, down, place.lane);
+      add_products<dk_atom>(dk(), packed, from.q_columns, down, q_scale);
     }
 
     OCTAVO_DEVICE void finish_scores(float (&s)[scores::elements], const stage& from, float q_scale) const {

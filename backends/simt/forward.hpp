@@ -40,7 +40,7 @@ struct forward_kernel {
   using output = sums_of<M, row_tiles, D>;
   using weights = packed_rows<M, row_tiles, step, scaled>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.own(scaled)>;
 
   struct stage {
     alignas(16) std::uint8_t k[operand_bytes], v[operand_bytes];
@@ -108,7 +108,8 @@ struct forward_kernel {
         q_scale[r] = kernel.q.template scale_of<Recipe>(q_tile, place.row(r)) * scale_log2 * atom::unit;
         m[r] = minus_infinity;
       }
-      queries.fetch(memory.q, kernel.q.images.rows + q_tile * image_bytes<M, scaled>(tile_tokens, D), place);
+      queries.template fetch<atom>(memory.q, kernel.q.images.rows + q_tile * image_bytes<M, scaled>(tile_tokens, D),
+                                   place);
       OCTAVO_UNROLL
       for (int s = 0; s < stages - 1; ++s) {
         typename copies::transfer ahead;

@@ -41,8 +41,9 @@ struct lane_place {
   int lane_row;   ///< of the lane's first row in the block
   int column;     ///< the lane's part of its elements' columns
 
-  OCTAVO_DEVICE static lane_place here() {
-    const int thread = M::thread_index(), warp = thread / M::lanes, lane = thread % M::lanes;
+  OCTAVO_DEVICE static lane_place here() { return of_thread(M::thread_index()); }
+  OCTAVO_DEVICE static lane_place of_thread(int thread) {
+    const int warp = thread / M::lanes, lane = thread % M::lanes;
     return {warp, lane, warp * warp_rows, warp * warp_rows + atom_layout::row_of_lane(lane),
             atom_layout::column_of_lane(lane)};
   }

@@ -13,6 +13,7 @@
 //     who and where
 //       thread_index(), block_index()
 //       shared()                  the block's dynamic shared memory, char*, aligned to 16 bytes at least
+//       unknown_zero()            0, which the compiler does not know; only for plans that keep rows in local memory
 //
 //     waiting
 //       sync_block()              all threads of the block; what they wrote before is visible after

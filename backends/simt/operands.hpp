@@ -37,6 +37,12 @@ OCTAVO_DEVICE void load_block(const std::uint8_t* image, int block, int lane, la
   if constexpr (scaled) to.scale = first[at::block_bytes + lane];
 }
 
+/// A lane's part of a left operand as the unit multiplies it, where that is not FP8 (atom.hpp: convert_left).
+template <class M>
+struct converted_operand {
+  alignas(16) std::uint32_t words[2 * image_layout<M>::words];
+};
+
 /// d += l r^T with the atom A.
 template <class A, class M, bool scaled>
 OCTAVO_DEVICE void multiply(float (&d)[A::sums], const lane_operand<M, scaled>& l, const lane_operand<M, scaled>& r) {
@@ -44,6 +50,10 @@ OCTAVO_DEVICE void multiply(float (&d)[A::sums], const lane_operand<M, scaled>& 
     A::mma(d, l.words, r.words, l.scale, r.scale);
   else
     A::mma(d, l.words, r.words);
+}
+template <class A, class M>
+OCTAVO_DEVICE void multiply(float (&d)[A::sums], const converted_operand<M>& l, const lane_operand<M, false>& r) {
+  A::mma_converted(d, l.words, r.words);
 }
 
 }  // namespace backends::simt

@@ -15,7 +15,7 @@ OCTAVO_DEVICE void multiply_rows(float (&d)[Shape::elements], const Left& left, 
   for (float& x : d) x = 0;
   OCTAVO_UNROLL
   for (int k = 0; k < depths; ++k) {
-    lane_operand<M, scaled> l[row_tiles];
+    typename Left::operand l[row_tiles];
     OCTAVO_UNROLL
     for (int m = 0; m < row_tiles; ++m) left.load(m, k, l[m]);
     OCTAVO_UNROLL

@@ -37,7 +37,7 @@ struct row_loop {
 
   using scores = sums_of<M, row_tiles, step>;
   using place_type = lane_place<M, row_tiles>;
-  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.rows_in_registers>;
+  using owned = owned_rows<M, scaled, row_tiles, D, threads, plan.own(scaled)>;
 
   struct stage {
     alignas(16) std::uint8_t k[operand_bytes], v[operand_bytes];
@@ -106,8 +106,8 @@ struct row_loop {
       }
       last_beginning = rows == 0 ? 0 : row_keys::of(ranges, tile.first + place.first_row + rows - 1).first;
       const std::int64_t bytes = q_tile * image_bytes<M, scaled>(tile_tokens, D);
-      queries.fetch(memory.q, kernel.data.q.images.rows + bytes, place);
-      gradients.fetch(memory.dout, kernel.data.dout.images.rows + bytes, place);
+      queries.template fetch<score_atom>(memory.q, kernel.data.q.images.rows + bytes, place);
+      gradients.template fetch<dp_atom>(memory.dout, kernel.data.dout.images.rows + bytes, place);
       if constexpr (with_terms) {
         using copy = stage_copy<M, threads, int{sizeof(row_term_tile)}>;
         typename copy::transfer of_terms;

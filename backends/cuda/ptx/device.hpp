@@ -58,6 +58,13 @@ OCTAVO_DEVICE std::uint32_t max_over_warp(std::uint32_t x) {
 /// Whether x holds in any lane of the warp.
 OCTAVO_DEVICE bool any_in_warp(bool x) { return __any_sync(0xffffffffu, x); }
 
+/// 0, which the compiler does not know.
+OCTAVO_DEVICE int unknown_zero() {
+  int x;
+  asm volatile("mov.u32 %0, 0;" : "=r"(x));
+  return x;
+}
+
 /// Registers per thread of the calling warpgroup from here on. The kernel must be launched with a bound
 /// (__launch_bounds__(threads, 1)), or the compiler ignores both.
 template <int N>

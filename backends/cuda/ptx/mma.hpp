@@ -55,17 +55,29 @@ OCTAVO_DEVICE void mma_f16(float& d0, float& d1, float& d2, float& d3, const std
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// A as its products take it: the words of the first, then those of the second.
+template <class L>
+OCTAVO_DEVICE void convert_left(const std::uint32_t (&a)[4], std::uint32_t (&to)[8]) {
+  OCTAVO_UNROLL
+  for (int i = 0; i < 4; ++i) unpack_pairs<L>(a[i], to[i], to[4 + i]);
+}
+/// A as convert_left makes it.
+template <class L, class R>
+OCTAVO_DEVICE void mma_converted(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[8],
+                                 std::uint32_t b0, std::uint32_t b1) {
+  std::uint32_t b_low[2], b_high[2];
+  unpack_pairs<R>(b0, b_low[0], b_high[0]);
+  unpack_pairs<R>(b1, b_low[1], b_high[1]);
+  mma_f16(d0, d1, d2, d3, {a[0], a[1], a[2], a[3]}, b_low[0], b_low[1]);
+  mma_f16(d0, d1, d2, d3, {a[4], a[5], a[6], a[7]}, b_high[0], b_high[1]);
+}
 /// A: elements L; B: elements R; b0 and b1 are words of B.
 template <class L, class R>
 OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4], std::uint32_t b0,
                        std::uint32_t b1) {
-  std::uint32_t a_low[4], a_high[4], b_low[2], b_high[2];
-  OCTAVO_UNROLL
-  for (int i = 0; i < 4; ++i) unpack_pairs<L>(a[i], a_low[i], a_high[i]);
-  unpack_pairs<R>(b0, b_low[0], b_high[0]);
-  unpack_pairs<R>(b1, b_low[1], b_high[1]);
-  mma_f16(d0, d1, d2, d3, a_low, b_low[0], b_low[1]);
-  mma_f16(d0, d1, d2, d3, a_high, b_high[0], b_high[1]);
+  std::uint32_t converted[8];
+  convert_left<L>(a, converted);
+  mma_converted<L, R>(d0, d1, d2, d3, converted, b0, b1);
 }
 #else
 /// A: elements L; B: elements R; b0 and b1 are words of B.
@@ -87,6 +99,17 @@ OCTAVO_DEVICE void mma(float& d0, float& d1, float& d2, float& d3, const std::ui
   else
     OCTAVO_MMA("e4m3.e4m3");
 #undef OCTAVO_MMA
+}
+/// The unit takes A as it is.
+template <class L>
+OCTAVO_DEVICE void convert_left(const std::uint32_t (&a)[4], std::uint32_t (&to)[8]) {
+  OCTAVO_UNROLL
+  for (int i = 0; i < 4; ++i) to[i] = a[i], to[4 + i] = 0;
+}
+template <class L, class R>
+OCTAVO_DEVICE void mma_converted(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[8],
+                                 std::uint32_t b0, std::uint32_t b1) {
+  mma<L, R>(d0, d1, d2, d3, {a[0], a[1], a[2], a[3]}, b0, b1);
 }
 
 #endif

@@ -29,6 +29,15 @@ struct mma_atom {
     ptx::mma<L, R>(d[0], d[1], d[2], d[3], l, r[0], r[2]);
     ptx::mma<L, R>(d[4], d[5], d[6], d[7], l, r[1], r[3]);
   }
+
+  OCTAVO_DEVICE static void convert_left(const std::uint32_t (&l)[words], std::uint32_t (&to)[2 * words]) {
+    ptx::convert_left<L>(l, to);
+  }
+  OCTAVO_DEVICE static void mma_converted(float (&d)[sums], const std::uint32_t (&l)[2 * words],
+                                          const std::uint32_t (&r)[words]) {
+    ptx::mma_converted<L, R>(d[0], d[1], d[2], d[3], l, r[0], r[2]);
+    ptx::mma_converted<L, R>(d[4], d[5], d[6], d[7], l, r[1], r[3]);
+  }
 };
 
 struct machine {
@@ -42,27 +51,36 @@ struct machine {
   template <class L, class R>
   using atom = mma_atom<L, R>;
 
-  /// Registers decide. Two row tiles make every right operand, which sm_90 converts to F16, serve twice; dK and dV of 16
-  /// keys alone take 128 registers at d 128.
+  /// On sm_90 converting operands to F16 is what most instructions' time goes to. Two row tiles make every right operand
+  /// serve twice; a warp's own rows are converted once. Registers decide the rest: at d 128 dK or dV of 32 keys take 128, so
+  /// that a warp has one of them. Shared memory is kept to the 99 KB of sm_89 and sm_120.
   static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity scale_per) {
     const bool by_token = scale_per == recipe::granularity::token;  // whose factors take registers, too
-    const simt::schedule two_tiles{.row_tiles = 2, .step = 64, .stages = 2, .blocks_per_sm = 2};
-    const simt::schedule two_tiles_of_32{.row_tiles = 2, .step = 32, .stages = 2, .blocks_per_sm = 2};
+    const auto two_tiles = [](int step, bool converted = true) -> simt::schedule {
+      return {.row_tiles = 2, .step = step, .stages = 2, .blocks_per_sm = 2, .rows_converted = converted};
+    };
     const simt::schedule one_tile_of_32{.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1};
     switch (which) {
       case simt::work::forward:
         // The longer the step, the sooner M is final, and the less the forward keeps of P that its final M lets underflow.
         if (d <= 64 && by_token) return {.row_tiles = 1, .step = 128, .stages = 2, .blocks_per_sm = 1};
-        if (d <= 64) return {.row_tiles = 2, .step = 128, .stages = 2, .blocks_per_sm = 2};
-        return d <= 128 ? two_tiles : one_tile_of_32;
+        return d <= 64 ? two_tiles(128) : d <= 128 ? two_tiles(64) : one_tile_of_32;
       case simt::work::delta_sums:
-        return d <= 128 ? two_tiles : one_tile_of_32;
+        return d <= 128 ? two_tiles(64, d <= 64 || !by_token) : one_tile_of_32;
       case simt::work::dq:
-        return d <= 64 && !by_token ? two_tiles : d <= 128 ? two_tiles_of_32 : one_tile_of_32;
+        return d <= 128 ? two_tiles(d <= 64 && !by_token ? 64 : 32) : one_tile_of_32;
       case simt::work::dkv:
         if (d <= 64 && by_token) return {.row_tiles = 1, .step = 64, .stages = 2, .blocks_per_sm = 1};
-        if (d <= 64) return two_tiles_of_32;
-        return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = d <= 128 ? 1 : 2};
+        if (d <= 64) return two_tiles(32);
+        if (d <= 128)
+          return {.row_tiles = 2,
+                  .step = 32,
+                  .stages = 2,
+                  .blocks_per_sm = 1,
+                  .rows_in_registers = true,
+                  .paired = true,
+                  .rows_converted = true};
+        return {.row_tiles = 1, .step = 32, .stages = 2, .blocks_per_sm = 1, .parts = 2};
     }
     return {};
   }
@@ -75,6 +93,7 @@ struct machine {
   OCTAVO_DEVICE static void sync_warp() { ptx::sync_warp(); }
   OCTAVO_DEVICE static float shuffle_xor(float x, int mask) { return ptx::shuffle_xor(x, mask); }
   OCTAVO_DEVICE static std::uint32_t shuffle_xor(std::uint32_t x, int mask) { return ptx::shuffle_xor(x, mask); }
+  OCTAVO_DEVICE static int unknown_zero() { return ptx::unknown_zero(); }
   OCTAVO_DEVICE static bool any_in_warp(bool x) { return ptx::any_in_warp(x); }
 
   static constexpr bool transfers_hold_registers = false;

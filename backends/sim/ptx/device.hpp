@@ -60,6 +60,7 @@ inline float shuffle_xor(float x, int lanes, const sim::site where = sim::site::
 inline std::uint32_t max_over_warp(std::uint32_t x, const sim::site where = sim::site::current()) {
   return sim::meet(sim::collective_kind::maximum, 0, 0, {.values = {x}}, where);
 }
+inline int unknown_zero() { return 0; }
 inline bool any_in_warp(bool x, const sim::site where = sim::site::current()) {
   return sim::meet(sim::collective_kind::any, 0, 0, {.values = {x}}, where) != 0;
 }

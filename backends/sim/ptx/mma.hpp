@@ -60,6 +60,17 @@ void mma(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[4]
   sim::meet(sim::collective_kind::together, 0, 0,
             {.row = reinterpret_cast<char*>(&mine), .together = &detail::mma_of_warp<L, R>}, where);
 }
+/// What a unit without FP8 products converts comes as it is: the values are the same.
+template <class L>
+void convert_left(const std::uint32_t (&a)[4], std::uint32_t (&to)[8]) {
+  for (int i = 0; i < 4; ++i) to[i] = a[i], to[4 + i] = 0;
+}
+template <class L, class R>
+void mma_converted(float& d0, float& d1, float& d2, float& d3, const std::uint32_t (&a)[8], std::uint32_t b0,
+                   std::uint32_t b1, const sim::site where = sim::site::current()) {
+  const std::uint32_t as_it_is[4] = {a[0], a[1], a[2], a[3]};
+  mma<L, R>(d0, d1, d2, d3, as_it_is, b0, b1, where);
+}
 
 }  // namespace backends::ptx
 OCTAVO_END_NAMESPACE
