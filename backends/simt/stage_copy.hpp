@@ -13,31 +13,35 @@ struct copy_pair {
   const void* from;
 };
 
-/// Arrays of constant sizes as one list of pieces, of which a thread brings every threads-th. Where transfers hold pieces
-/// in registers, an array begins where the one before it ends, so that small ones share a round of the threads and with it
-/// the registers; where they do not, each begins with a round of its own, which leaves less to ask.
+/// Arrays of constant sizes, of whose pieces a thread brings every threads-th. Where transfers hold pieces in registers,
+/// they are one list: an array begins where the one before it ends, so that small ones share a round of the threads and with
+/// it the registers. Where they do not, each begins with a round of its own, which leaves less to ask.
 template <class M, int threads, int... bytes>
 struct stage_copy {
   static_assert(((bytes % 16 == 0) && ...), "a copy is whole pieces");
-  /// Numbers that an array of n pieces takes.
-  OCTAVO_HD static constexpr int room(int n) {
-    return M::transfers_hold_registers ? n : (n + threads - 1) / threads * threads;
-  }
-  static constexpr int total = (room(bytes / 16) + ... + 0), pieces = (total + threads - 1) / threads;
+  static constexpr bool in_one_list = M::transfers_hold_registers;
+  /// Rounds of the threads that n pieces take.
+  OCTAVO_HD static constexpr int rounds(int n) { return (n + threads - 1) / threads; }
+  static constexpr int pieces = in_one_list ? rounds(((bytes / 16) + ... + 0)) : (rounds(bytes / 16) + ... + 0);
   using transfer = typename M::template transfer<pieces>;
 
   /// pairs: the arrays, in the order of `bytes`.
   template <class... Pairs>
   OCTAVO_DEVICE static void start(transfer& t, const Pairs&... pairs) {
     static_assert(sizeof...(Pairs) == sizeof...(bytes));
-    OCTAVO_UNROLL
-    for (int i = 0; i < pieces; ++i) {
-      const int at = M::thread_index() + i * threads;
-      copy_pair piece{nullptr, nullptr};
+    if constexpr (in_one_list) {
+      OCTAVO_UNROLL
+      for (int i = 0; i < pieces; ++i) {
+        const int at = M::thread_index() + i * threads;
+        copy_pair piece{nullptr, nullptr};
+        int first = 0;
+        bool found = false;
+        ((found |= find(piece, pairs, at, i * threads, first, bytes / 16), first += bytes / 16), ...);
+        if (found) t.start(i, piece.to, piece.from);
+      }
+    } else {
       int first = 0;
-      bool found = false;
-      ((found |= find(piece, pairs, at, i * threads, first, bytes / 16), first += room(bytes / 16)), ...);
-      if (found) t.start(i, piece.to, piece.from);
+      ((start_array<bytes / 16>(t, pairs, first), first += rounds(bytes / 16)), ...);
     }
   }
 
@@ -49,6 +53,16 @@ struct stage_copy {
     if ((first > round && at < first) || (first + n < round + threads && at >= first + n)) return false;
     piece = {static_cast<char*>(of.to) + 16 * (at - first), static_cast<const char*>(of.from) + 16 * (at - first)};
     return true;
+  }
+  /// An array of n pieces: the transfer's pieces from number `first` on.
+  template <int n>
+  OCTAVO_DEVICE static void start_array(transfer& t, const copy_pair& of, int first) {
+    OCTAVO_UNROLL
+    for (int i = 0; i < rounds(n); ++i) {
+      const int at = M::thread_index() + i * threads;
+      if (n % threads == 0 || at < n)
+        t.start(first + i, static_cast<char*>(of.to) + 16 * at, static_cast<const char*>(of.from) + 16 * at);
+    }
   }
 };
 
