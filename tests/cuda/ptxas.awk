@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # From ptxas -v: registers are taken over as asked (C7508 says they are not), products are not waited for one by one (C7510
-# to C7514), local memory holds no more than spills.txt says, and shared memory is within what a block can have.
+# to C7514), local memory holds no more than spills.txt says (what is there on purpose, not spilled, only in kernels that it
+# names), and shared memory is within what a block can have.
 # awk -f kernels.awk -f ptxas.awk -v kernels=28 -v sm=90a spills.txt report.txt
 BEGIN { most_shared = sm ~ /^12/ ? 101376 : 232448 }  # 99 and 227 KB, CUDA's programming guide
 
