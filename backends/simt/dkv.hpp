@@ -302,7 +302,7 @@ struct dkv_kernel {
           make_capped_ds(x, y, here, from, whole);
           make_p<scores::elements>(x, 0, from, q_scale, here.u, whole);
         }
-        if constexpr (folds) {
+        if constexpr (folds) {  // both in one loop: with fold_queries twice clang spills more for gfx942
           OCTAVO_UNROLL
           for (int i = 0; i < scores::elements; ++i) {
             x[i] *= at_query(from.do_scale, i);

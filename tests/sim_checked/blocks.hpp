@@ -5,11 +5,7 @@
 
 #include <octavo/backends/cuda/common/block_passes.hpp>
 
-#include <doctest/doctest.h>
-
 #include <cstdint>
-#include <cstring>
-#include <vector>
 
 #include "sim_checked/small_problem.hpp"
 
@@ -59,21 +55,8 @@ inline small_problem long_column(std::int64_t d, bool with_nan) {
 template <class Backend, class Recipe, class Delta, class Schedules, int D = 64>
 void check_schedules(small_problem (*make)(std::int64_t d, bool with_nan)) {
   using config = octavo::config<Backend, Recipe, Delta>;
-  for (const bool with_nan : {false, true}) {
-    std::vector<float> first;
-    for (const std::uint64_t seed : {0, 1, 2}) {
-      small_problem problem = make(D, with_nan);
-      typename Backend::queue queue;
-      queue.how.seed = seed;
-      queue.how.resident = 3;
-      queue.how.multiprocessors = seed == 0 ? 1 : 2;  // a block that stays draws all tiles, or some
-      CHECK(run_passes<block_passes_of<config, Schedules, D>>(problem, queue) == "");
-      const std::vector<float> results = problem.results();
-      if (first.empty()) first = results;
-      CHECK(std::memcmp(first.data(), results.data(), first.size() * sizeof(float)) == 0);
-      for (const octavo::kernel_counts& k : queue.kernels) CHECK(k.races_checked);
-    }
-  }
+  for (const bool with_nan : {false, true})
+    check_seeds<block_passes_of<config, Schedules, D>, Backend>([&] { return make(D, with_nan); }, 3);
 }
 
 }  // namespace sim_checked

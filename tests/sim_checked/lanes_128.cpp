@@ -7,8 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <cstring>
-#include <vector>
 
 #include "sim_checked/blocks.hpp"
 
@@ -37,18 +35,7 @@ struct passes {
 
 template <class B, class M, class Delta>
 void check(small_problem (*make)(std::int64_t, bool), bool with_nan) {
-  std::vector<float> first;
-  for (const std::uint64_t seed : {0, 1}) {
-    small_problem problem = make(128, with_nan);
-    typename B::queue queue;
-    queue.how.seed = seed;
-    queue.how.resident = 3;
-    CHECK(run_passes<passes<B, M, Delta>>(problem, queue) == "");
-    const std::vector<float> results = problem.results();
-    if (first.empty()) first = results;
-    CHECK(std::memcmp(first.data(), results.data(), first.size() * sizeof(float)) == 0);
-    for (const octavo::kernel_counts& k : queue.kernels) CHECK(k.races_checked);
-  }
+  check_seeds<passes<B, M, Delta>, B>([&] { return make(128, with_nan); }, 2);
 }
 
 }  // namespace

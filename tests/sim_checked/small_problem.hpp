@@ -10,9 +10,12 @@
 #include <octavo/tensor/arguments.hpp>
 #include <octavo/tensor/problem.hpp>
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -157,6 +160,24 @@ std::string run_passes(small_problem& on, Queue& queue) {
   typename Passes::backward pass;
   pass.carve(memory, on.p, back, {}, true);
   return pass.run(queue, on.p, back, on.backward_outputs()).message.c_str();
+}
+
+/// Runs Passes of Backend on what make() gives under so many seeds: no fault, and the same bits.
+template <class Passes, class Backend, class Make>
+void check_seeds(Make make, std::uint64_t seeds) {
+  std::vector<float> first;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    small_problem problem = make();
+    typename Backend::queue queue;
+    queue.how.seed = seed;
+    queue.how.resident = 3;
+    queue.how.multiprocessors = seed == 0 ? 1 : 2;  // a block that stays draws all tiles, or some
+    CHECK(run_passes<Passes>(problem, queue) == "");
+    const std::vector<float> results = problem.results();
+    if (first.empty()) first = results;
+    CHECK(std::memcmp(first.data(), results.data(), first.size() * sizeof(float)) == 0);
+    for (const octavo::kernel_counts& k : queue.kernels) CHECK(k.races_checked);
+  }
 }
 
 }  // namespace sim_checked
