@@ -26,8 +26,9 @@ struct delta_sums_kernel {
   struct consumer : loop::template rows_of_group<delta_sums_kernel> {
     using loop_stage = typename loop::stage;
 
+    float m[2] = {0, 0}, c[2] = {0, 0}, n[2] = {0, 0}, sum[2] = {0, 0};
+
     OCTAVO_DEVICE void run(ring_place<loop::stages>& at_stage) {
-      float m[2], c[2] = {0, 0}, n[2] = {0, 0}, sum[2] = {0, 0};
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         m[half] = this->exists(half) ? this->kernel.data.backward.m[this->statistic(half)] : 0.0f;
@@ -37,43 +38,62 @@ struct delta_sums_kernel {
       const int left = this->work.tokens - this->first_row;  // of the group's rows
       const int last_row = this->work.first + this->first_row + (left > 64 ? 63 : left > 0 ? left - 1 : 0);
       const int last_beginning = this->work.sees(last_row).first;
-      for (int t = this->seen.first; t < this->seen.last; ++t, at_stage.advance()) {
-        const loop_stage& from = this->memory.ring_of[at_stage.stage];
-        const bool whole = holds_tile(this->seen_by_all, t);
-        float s[columns], dp[columns];
-        at_stage.wait_full(this->memory.tiles);
-        this->start_scores(at_stage.stage, s);
-        this->start_dp(at_stage.stage, dp);
-        finish_product<1>(s);
-
-        const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);
-        float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
-        finish_scores<loop::folds>(s, factor, from.k_scale, this->map, this->place.quad_lane);
-        round_large(s, factor, m);
-        OCTAVO_UNROLL
-        for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
-        if (!whole) [[unlikely]]
-          forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
-
-        finish_product<0>(dp);
-        this->finish_dp(from, dp);
-        this->drop_unweighted(from, s, dp);
-        at_stage.release(this->memory.tiles, this->place.lane);
-        const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
-        // Rows begin in order: once the last one has, there is no c left to find.
-        if (this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning) find_shift(dp, dp_factor, t, c);
-        OCTAVO_UNROLL
-        for (int i = 0; i < columns; ++i) {
-          n[row_half(i)] += s[i];
-          sum[row_half(i)] = fmaf(s[i], fmaf(dp[i], dp_factor[row_half(i)], -c[row_half(i)]), sum[row_half(i)]);
-        }
+      int t = this->seen.first;
+      while (t < this->seen.last) {
+        while (t < this->seen.last && comes_plain(t, last_beginning, at_stage))
+          add_tile<true>(t++, last_beginning, at_stage);
+        if (t < this->seen.last) add_tile<false>(t++, last_beginning, at_stage);
       }
-      finish(n, sum, m, c);
+      finish();
     }
 
    private:
+    /// Waits for tile t. Nearly all are plain: what the others need is not in the loop over these, since instructions that
+    /// are jumped over are fetched late.
+    OCTAVO_DEVICE bool comes_plain(int t, int last_beginning, const ring_place<loop::stages>& at_stage) const {
+      at_stage.wait_full(this->memory.tiles);
+      return holds_tile(this->seen_by_all, t) && this->map.softcap == 0 && !may_begin_rows(t, last_beginning) &&
+             (this->rows_nonfinite | any_bit(this->memory.ring_of[at_stage.stage].nonfinite)) == 0;
+    }
+    /// Whether a row whose c is to be found may begin in tile t. Rows begin in order: once the last one has, none is left.
+    OCTAVO_DEVICE bool may_begin_rows(int t, int last_beginning) const {
+      return this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning;
+    }
+
+    template <bool plain>
+    OCTAVO_DEVICE void add_tile(int t, int last_beginning, ring_place<loop::stages>& at_stage) {
+      const loop_stage& from = this->memory.ring_of[at_stage.stage];
+      float s[columns], dp[columns];
+      this->start_scores(at_stage.stage, s);
+      this->start_dp(at_stage.stage, dp);
+      finish_product<1>(s);
+
+      const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);
+      float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
+      scale_keys<loop::folds>(s, from.k_scale, this->place.quad_lane);
+      if constexpr (!plain) cap_scores(s, factor, this->map);
+      round_large(s, factor, m);
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
+      if constexpr (!plain)
+        if (!holds_tile(this->seen_by_all, t)) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
+
+      finish_product<0>(dp);
+      this->finish_dp(from, dp);
+      if constexpr (!plain) this->drop_unweighted(from, s, dp);
+      at_stage.release(this->memory.tiles, this->place.lane);
+      at_stage.advance();
+      const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
+      if constexpr (!plain)
+        if (may_begin_rows(t, last_beginning)) find_shift(dp, dp_factor, t);
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) {
+        n[row_half(i)] += s[i];
+        sum[row_half(i)] = fmaf(s[i], fmaf(dp[i], dp_factor[row_half(i)], -c[row_half(i)]), sum[row_half(i)]);
+      }
+    }
     /// c of rows whose first key lies in tile t: the mean of dP over the row's keys in it.
-    OCTAVO_DEVICE void find_shift(const float (&dp)[columns], const float (&dp_factor)[2], int t, float (&c)[2]) const {
+    OCTAVO_DEVICE void find_shift(const float (&dp)[columns], const float (&dp_factor)[2], int t) {
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const row_keys& mine = this->keys[half];
@@ -89,7 +109,7 @@ struct delta_sums_kernel {
       }
     }
 
-    OCTAVO_DEVICE void finish(float (&n)[2], float (&sum)[2], const float (&m)[2], const float (&c)[2]) const {
+    OCTAVO_DEVICE void finish() const {
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const float keys = sum_over_quad(n[half]), over_keys = sum_over_quad(sum[half]);

@@ -184,15 +184,14 @@ struct dkv_kernel {
       start_scores(here, x);
       start_dp(here, y);
       finish_product<1>(x);
-      make_p(x, here);
+      make_p<false>(x, here);
       finish_product<0>(y);
-      for (int i = 1; i < steps; ++i) {
-        step_place next = here;
-        next.advance(seen);
-        add_step<true>(here, next, turn, x, y);
-        here = next;
+      int left = steps - 1;
+      while (left > 0) {
+        while (left > 0 && is_plain(here)) add_step<following::plain>(here, turn, x, y), --left;
+        if (left > 0) add_step<following::any>(here, turn, x, y), --left;
       }
-      add_step<false>(here, here, turn, x, y);
+      add_step<following::none>(here, turn, x, y);
       here.advance(seen);
       now = here.stage;
     }
@@ -236,21 +235,40 @@ struct dkv_kernel {
                     in_stage(first_columns, here).along_k(here.first / chunk_bytes).behind(64 * part, chunk_bytes));
     }
 
-    /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one. All products are made in one
-    /// turn and follow each other without a gap: while one is computed, the one before is added. (None is left running
-    /// from one call to the next: the compiler would wait after every single one.)
-    template <bool has_next>
-    OCTAVO_DEVICE void add_step(const step_place& here, const step_place& next, const turns& turn, float (&x)[elements],
-                                float (&y)[elements]) {
+    /// Of a step: none follows; one follows, and neither needs what few steps do; one follows.
+    enum class following { none, plain, any };
+
+    /// Nearly all steps: what the others need is not in the loop over these, since instructions that are jumped over are
+    /// fetched late.
+    OCTAVO_DEVICE bool is_plain(const step_place& here) const {
+      const stage& from = memory.ring_of[here.stage.stage];
+      step_place next = here;
+      next.advance(seen);
+      return map.softcap == 0 && is_seen_by_all(next) &&
+             (v_nonfinite | any_bit(from.nonfinite) | any_bit(from.terms.nonfinite)) == 0;
+    }
+    OCTAVO_DEVICE bool is_seen_by_all(const step_place& at) const {
+      const int query = at.t * tile_tokens + at.first;
+      return query >= seen_by_all.first && query + step <= seen_by_all.last;
+    }
+
+    /// One step, whose P^T and raw dP^T are x and y; then they are those of the next one, which `here` moves to. All
+    /// products are made in one turn and follow each other without a gap: while one is computed, the one before is added.
+    /// (None is left running from one call to the next: the compiler would wait after every single one.)
+    template <following follows>
+    OCTAVO_DEVICE void add_step(step_place& here, const turns& turn, float (&x)[elements], float (&y)[elements]) {
+      constexpr bool has_next = follows != following::none, plain = follows == following::plain;
+      step_place next = here;
+      if constexpr (has_next) next.advance(seen);
       const stage& from = memory.ring_of[here.stage.stage];
       const float q_scale = tile_scale(from.q_scale), do_scale = tile_scale(from.do_scale);
       std::uint32_t p_packed[step / 32][4], ds_packed[step / 32][4];
       float p_down[2], ds_down[2];
-      make_ds(x, y, from, here.first, do_scale);
-      pack_scaled<E>(x, p_packed, p_down);
-      if (any_bit(from.nonfinite) != 0) [[unlikely]]
+      make_ds<plain>(x, y, from, here.first, do_scale);
+      pack_scaled<E, true>(x, p_packed, p_down);
+      if (!plain && any_bit(from.nonfinite) != 0)
         memory.poisoned.note(p_packed, place, first_key, from.dout_columns, D, here.first, from.nonfinite);
-      pack_scaled<G>(y, ds_packed, ds_down);
+      pack_scaled<G, false>(y, ds_packed, ds_down);
       const float p_factor[2] = {p_down[0] * do_scale, p_down[1] * do_scale};
       const float ds_factor[2] = {ds_down[0] * q_scale, ds_down[1] * q_scale};
       if constexpr (has_next)
@@ -280,20 +298,22 @@ struct dkv_kernel {
       if constexpr (has_next) finish_product<1>(x);
       turn.pass();
       if constexpr (has_next) {
-        make_p(x, next);
+        make_p<plain>(x, next);
         finish_product<0>(y);
+        here = next;
       }
     }
 
     /// P^T from raw products: the same operations as in the row loops, on the transposed fragment.
+    template <bool plain>
     OCTAVO_DEVICE void make_p(float (&s)[elements], const step_place& here) const {
       const stage& from = memory.ring_of[here.stage.stage];
       const float q_scale = tile_scale(from.q_scale);
       const int first = here.first, query = here.t * tile_tokens + first;
       const auto at_query = [&](const float* x, int i) { return x[first + column(i, place.quad_lane)]; };
-      const bool capped = map.softcap != 0;
+      const bool capped = !plain && map.softcap != 0;
       const float of_tile = capped ? 1.0f : at_least_tiny(map.scale_log2 * q_scale * k_scale[0]);
-      finish_scores(s, from, first, q_scale);
+      finish_scores<plain>(s, from, first, q_scale);
       simt::probabilities<functions, Recipe, Delta>(
           s, any_bit(from.terms.special) != 0,
           [&](int i) {
@@ -302,14 +322,16 @@ struct dkv_kernel {
           },
           [&](int i) { return at_query(from.terms.exponent, i); },
           [&](int i) { return at_query(from.terms.weight, i); }, [&](int i) { return fold_of(row_half(i)); });
-      if (query >= seen_by_all.first && query + step <= seen_by_all.last) [[likely]]
-        return;
-      OCTAVO_UNROLL
-      for (int i = 0; i < elements; ++i)
-        if (!queries[row_half(i)].allows(query + column(i, place.quad_lane))) s[i] = 0;
+      if constexpr (!plain)
+        if (!is_seen_by_all(here)) {
+          OCTAVO_UNROLL
+          for (int i = 0; i < elements; ++i)
+            if (!queries[row_half(i)].allows(query + column(i, place.quad_lane))) s[i] = 0;
+        }
     }
 
     /// dS^T from P^T and raw dP^T; `token`: both with the scales of their queries folded in.
+    template <bool plain>
     OCTAVO_DEVICE void make_ds(float (&p)[elements], float (&dp)[elements], const stage& from, int first,
                                float do_scale) const {
       const auto at_query = [&](const float* x, int i) { return x[first + column(i, place.quad_lane)]; };
@@ -321,12 +343,12 @@ struct dkv_kernel {
         dp[i] = p[i] * (fmaf(dp[i], of_query, -at_query(from.terms.shift, i)) - at_query(from.terms.delta, i));
       }
       // A pair without weight has no gradient, whatever dP and delta are.
-      if ((v_nonfinite | any_bit(from.nonfinite) | any_bit(from.terms.nonfinite)) != 0) [[unlikely]] {
+      if (!plain && (v_nonfinite | any_bit(from.nonfinite) | any_bit(from.terms.nonfinite)) != 0) {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i)
           if (p[i] == 0) dp[i] = 0;
       }
-      if (map.softcap != 0) [[unlikely]] {
+      if (!plain && map.softcap != 0) {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i) dp[i] = weighted(dp[i], memory.cap[i][reader()]);
       }
@@ -339,19 +361,21 @@ struct dkv_kernel {
       }
     }
 
+    template <bool plain>
     OCTAVO_DEVICE void finish_scores(float (&s)[elements], const stage& from, int first, float q_scale) const {
       if constexpr (folds) {
         OCTAVO_UNROLL
         for (int i = 0; i < elements; ++i) s[i] *= k_scale[row_half(i)];
       }
-      if (map.softcap == 0) [[likely]]
-        return;
-      OCTAVO_UNROLL
-      for (int i = 0; i < elements; ++i) {
-        const float factor = folds ? map.scale_log2 * from.q_scale[first + column(i, place.quad_lane)]
-                                   : map.scale_log2 * q_scale * k_scale[0];
-        s[i] = map.capped(s[i] * at_least_tiny(factor));
-        memory.cap[i][reader()] = map.cap_derivative(s[i]);
+      if constexpr (!plain) {
+        if (map.softcap == 0) return;
+        OCTAVO_UNROLL
+        for (int i = 0; i < elements; ++i) {
+          const float factor = folds ? map.scale_log2 * from.q_scale[first + column(i, place.quad_lane)]
+                                     : map.scale_log2 * q_scale * k_scale[0];
+          s[i] = map.capped(s[i] * at_least_tiny(factor));
+          memory.cap[i][reader()] = map.cap_derivative(s[i]);
+        }
       }
     }
 
@@ -364,11 +388,14 @@ struct dkv_kernel {
     }
 
     /// x rounded to T with a power of two per key; down undoes it.
-    template <class T>
+    template <class T, bool none_negative>
     OCTAVO_DEVICE static void pack_scaled(float (&x)[elements], std::uint32_t (&packed)[step / 32][4],
                                           float (&down)[2]) {
       float amax[2], up[2];
-      row_amax(x, amax);
+      if constexpr (none_negative)
+        row_maximum_of_bits(x, amax);
+      else
+        row_amax(x, amax);
       OCTAVO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const power_of_two_scale scale = power_of_two_scale::of<T>(max_over_quad(amax[half]));

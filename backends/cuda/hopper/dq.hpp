@@ -92,7 +92,8 @@ struct dq_kernel {
       finish_product<1>(s);
       const float k_scale = this->tile_scale(tile.stage.k_scale);
       float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
-      finish_scores<folds>(s, factor, tile.stage.k_scale, this->map, this->place.quad_lane);
+      scale_keys<folds>(s, tile.stage.k_scale, this->place.quad_lane);
+      cap_scores(s, factor, this->map);
       round_large(s, factor, exponent);
       if (this->map.softcap == 0) [[likely]] {
         probabilities_of(s, 0, factor, tile.stage);

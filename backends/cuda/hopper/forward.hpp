@@ -28,6 +28,8 @@ struct forward_kernel {
   static constexpr int extra_rows = sums_by_product ? ones_rows : 0, value_rows = D + extra_rows;
   /// V's rows in the first of the two products with it: registers hold one beside the scores and O.
   static constexpr int first_rows = D > 64 ? 64 : value_rows, rest_rows = value_rows - first_rows;
+  /// `token` at d 128 has no registers for a second loop, nor for factors that wait for the next visit.
+  static constexpr bool has_plain_loop = !folds || D <= 64, rescales_last = !has_plain_loop;
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 6 : 4;
   static constexpr int places = 2;  ///< for tiles of rows
@@ -98,15 +100,15 @@ struct forward_kernel {
     stage& to = memory.ring_of[place.stage];
     place.wait_empty(memory.keys);
     ptx::shared_barrier& k_full = memory.keys.full[place.stage];
-    k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor);
+    k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor + sizeof to.nonfinite);
     ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
     ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, k_full);
     ptx::bulk_load(to.v_factor, (folds ? v.fold : v.scale) + from * factors, sizeof to.v_factor, k_full);
+    ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, k_full);
     place.wait_empty(memory.values);
     ptx::shared_barrier& v_full = memory.values.full[place.stage];
-    v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
+    v_full.arrive_expecting(sizeof to.v);
     ptx::bulk_load(to.v, v.images.columns + from * sizeof to.v, sizeof to.v, v_full);
-    ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, v_full);
   }
 
   /// The readers: each warpgroup its half of every tile that was drawn.
@@ -138,90 +140,158 @@ struct forward_kernel {
     ptx::matrix first_keys = ptx::matrix::at(memory.ring_of[0].k, tile_tokens);  ///< of the first stage
     ptx::matrix first_values = ptx::matrix::at(memory.ring_of[0].v, value_rows);
     float o[value_rows / 2] = {};  ///< sums so far relative to 2^m; with the row sums behind them
-    float l[2] = {0, 0}, m[2] = {0, 0}, maximum[2] = {minus_infinity, minus_infinity};
+    float l[2] = {0, 0}, m[2] = {0, 0};
+    /// Scores up to here leave m as it is: m; -inf for a row that has seen no key, and where m is large.
+    float settled_up_to[2] = {minus_infinity, minus_infinity};
+    bool no_m_below_zero = false;  ///< nor -inf above, among the warp's rows
 
     OCTAVO_DEVICE void run(ring_place<stages>& now) {
       const tile_run seen = work.seen;
       if (seen.last == seen.first) return finish();
-      const row_keys keys[2] = {work.sees(row(0)), work.sees(row(1))};
       const score_map<functions> map = score_map<functions>::of(kernel.data.scale, kernel.data.problem.softcap);
-      const float q_scale[2] = {query_scale(0) * map.scale_log2, query_scale(1) * map.scale_log2};
-      previous_tile before;
-      visit<true>(seen.first, now, before, keys, map, q_scale);
-      for (int t = seen.first + 1; t < seen.last; ++t) visit<false>(t, now, before, keys, map, q_scale);
-
-      float part[first_rows / 2], rest[rest_rows / 2 + 1];
-      before.at.wait_full(memory.values);
-      start_product(part, before.weights, values(before, 0));
-      if constexpr (rest_rows > 0)
-        start_product(part_of<0, rest_rows / 2>(rest), before.weights, values(before, first_rows));
-      finish_product<(rest_rows > 0 ? 1 : 0)>(part);
-      add<0>(part, before.v_scale);
-      finish_values(rest, before);
+      const score_rules rules{{work.sees(row(0)), work.sees(row(1))},
+                              map,
+                              {query_scale(0) * map.scale_log2, query_scale(1) * map.scale_log2}};
+      tile_scores scores;
+      now.wait_full(memory.keys);
+      start_scores(scores, rules, now);
+      finish_product<0>(scores.s);
+      tile_state state = take_scores<false>(scores, rules, seen.first, now);
+      int t = seen.first;
+      for (;;) {
+        if (!state.small) round_large(scores.s, scores.factor, m);
+        state.small = true;
+        // Nearly all of the time is spent in this loop; what few tiles need is not in it, since instructions that are
+        // jumped over are fetched late.
+        while (has_plain_loop && state.small && state.finite && t + 1 < seen.last && is_plain(t + 1, rules))
+          state = visit<next_tile::plain>(scores, state, rules, t++, now);
+        if (!state.small) continue;
+        if (t + 1 == seen.last) break;
+        state = visit<next_tile::any>(scores, state, rules, t++, now);
+      }
+      visit<next_tile::none>(scores, state, rules, t, now);
       finish();
     }
 
    private:
-    /// The tile whose weights are still to meet V.
-    struct previous_tile {
-      std::uint32_t weights[tile_tokens / 32][4];
-      float v_scale;
-      ring_place<stages> at;
+    /// What makes scores of products.
+    struct score_rules {
+      row_keys keys[2];
+      score_map<functions> map;
+      float q_scale[2];  ///< times the scale of the softmax
     };
+    /// Of a tile: s[i] * factor[row] is a score; `token` adds the fold of its key. alpha: see raise_exponent.
+    struct tile_scores {
+      float s[tile_tokens / 2], factor[2], alpha[2];
+    };
+    /// Of the tile whose scores have been taken, by warp: whether it left every m as it was; whether no m is large (else the
+    /// scores are to be rounded); whether V is finite.
+    struct tile_state {
+      bool settled = true, small = true, finite = true;
+    };
+    /// plain: every row sees all of the tile's keys, and nothing caps scores.
+    enum class next_tile { none, plain, any };
 
-    /// One key tile: the weights of the tile before meet V, in two halves, and the scores of this tile are made between
-    /// them. A product is added while the next one is computed.
-    template <bool first>
-    OCTAVO_DEVICE void visit(int t, ring_place<stages>& now, previous_tile& before, const row_keys (&keys)[2],
-                             const score_map<functions>& map, const float (&q_scale)[2]) {
-      const stage& from = memory.ring_of[now.stage];
-      float s[tile_tokens / 2], part[first_rows / 2], rest[rest_rows / 2 + 1];
+    OCTAVO_DEVICE bool is_plain(int t, const score_rules& rules) const {
+      return holds_tile(seen_by_all, t) && rules.map.softcap == 0;
+    }
 
-      if constexpr (!first) before.at.wait_full(memory.values);
-      now.wait_full(memory.keys);
-      turn.take();
-      if constexpr (!first) start_product(part, before.weights, values(before, 0));
-      start_product<D>(s, queries, first_keys.behind(now.stage, sizeof(stage)));
-      if constexpr (!first) {
-        finish_product<1>(part);
-        add<0>(part, before.v_scale);
-        if constexpr (rest_rows > 0)
-          start_product(part_of<0, rest_rows / 2>(rest), before.weights, values(before, first_rows));
-      }
-      finish_product<(first || rest_rows == 0 ? 0 : 1)>(s);
-
-      const float k_scale = folds ? 1.0f : from.k_scale[0], v_scale = folds ? 1.0f : from.v_factor[0];
-      float factor[2] = {at_least_tiny(q_scale[0] * k_scale), at_least_tiny(q_scale[1] * k_scale)};
-      finish_scores<folds>(s, factor, from.k_scale, map, place.quad_lane);
-      if (!holds_tile(seen_by_all, t)) [[unlikely]]
-        forbid(s, minus_infinity, keys, t * tile_tokens, place.quad_lane);
-      raise_maximum(s, from, factor);
-      turn.pass();
-      if constexpr (!first) finish_values(rest, before);
-      float alpha[2];
-      raise_exponent(alpha);
-      exponentials(s, from, factor, before.weights);
-      rescale(alpha);
-      now.release(memory.keys, place.lane);  // the factors of `token` came with K
-      before.at = now;
-      before.v_scale = v_scale;
+    /// One key tile, whose scores are there: its weights meet V, in two halves, and the next tile's scores are made
+    /// between them. A product is added while the next one is computed; none runs from one visit to the next.
+    template <next_tile next>
+    OCTAVO_DEVICE tile_state visit(tile_scores& scores, tile_state state, const score_rules& rules, int t,
+                                   ring_place<stages>& now) {
+      constexpr bool has_next = next != next_tile::none;
+      const ring_place<stages> at = now;
       now.advance();
-    }
+      const stage& from = memory.ring_of[at.stage];
+      const float v_scale = folds ? 1.0f : from.v_factor[0];
+      float part[first_rows / 2], rest[rest_rows / 2 + 1];
+      std::uint32_t weights[tile_tokens / 32][4];
 
-    /// V of a stage from channel `first` on.
-    OCTAVO_DEVICE ptx::matrix values(const previous_tile& tile, int first) const {
-      return first_values.behind(tile.at.stage, sizeof(stage)).behind(first, chunk_bytes);
-    }
-    /// The second half of a product with V, and what follows when V has been read.
-    OCTAVO_DEVICE void finish_values(float (&rest)[rest_rows / 2 + 1], const previous_tile& tile) {
+      if (!rescales_last && !state.settled) rescale(scores.alpha);
+      exponentials(scores, from, weights);
+      at.release(memory.keys, place.lane);  // the factors of `token` came with K
+      at.wait_full(memory.values);
+      if constexpr (next != next_tile::plain)
+        if (!state.finite) memory.poisoned.note(weights, place, first_row, from.v, value_rows, 0, from.nonfinite);
+      const ptx::matrix values = first_values.behind(at.stage, sizeof(stage));
+      if constexpr (has_next) {
+        now.wait_full(memory.keys);
+        turn.take();
+      }
+      start_product(part, weights, values);
+      if constexpr (has_next) start_scores(scores, rules, now);
+      finish_product<(has_next ? 1 : 0)>(part);
+      add<0>(part, v_scale);
+      if constexpr (rest_rows > 0)
+        start_product(part_of<0, rest_rows / 2>(rest), weights, values.behind(first_rows, chunk_bytes));
+      if constexpr (has_next) {
+        finish_product<(rest_rows > 0 ? 1 : 0)>(scores.s);
+        state = take_scores < next == next_tile::plain > (scores, rules, t + 1, now);
+        turn.pass();
+      }
       if constexpr (rest_rows > 0) {
         finish_product<0>(part_of<0, rest_rows / 2>(rest));
-        add<first_rows>(part_of<0, rest_rows / 2>(rest), tile.v_scale);
+        add<first_rows>(part_of<0, rest_rows / 2>(rest), v_scale);
       }
-      const stage& from = memory.ring_of[tile.at.stage];
-      if (any_bit(from.nonfinite) != 0) [[unlikely]]
-        memory.poisoned.note(tile.weights, place, first_row, from.v, value_rows, 0, from.nonfinite);
-      tile.at.release(memory.values, place.lane);
+      if (rescales_last && has_next && !state.settled) rescale(scores.alpha);
+      at.release(memory.values, place.lane);
+      // The same in all lanes, as descriptors must be: told so, the compiler keeps it in a uniform register.
+      now.stage = ptx::uniform(now.stage);
+      return state;
+    }
+
+    /// Starts the product for a tile's scores; its scales, too, have arrived.
+    OCTAVO_DEVICE void start_scores(tile_scores& to, const score_rules& rules, const ring_place<stages>& at) const {
+      const float k_scale = folds ? 1.0f : memory.ring_of[at.stage].k_scale[0];
+      start_product<D>(to.s, queries, first_keys.behind(at.stage, sizeof(stage)));
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) to.factor[half] = at_least_tiny(rules.q_scale[half] * k_scale);
+    }
+    /// Makes scores of tile t's products; raises m where one of them is above it.
+    template <bool plain>
+    OCTAVO_DEVICE tile_state take_scores(tile_scores& to, const score_rules& rules, int t,
+                                         const ring_place<stages>& at) {
+      const stage& from = memory.ring_of[at.stage];
+      scale_keys<folds>(to.s, from.k_scale, place.quad_lane);
+      if constexpr (!plain) {
+        cap_scores(to.s, to.factor, rules.map);
+        if (!holds_tile(seen_by_all, t)) forbid(to.s, minus_infinity, rules.keys, t * tile_tokens, place.quad_lane);
+      }
+      float high[2];
+      if (plain && !folds && no_m_below_zero) [[likely]]
+        row_maximum_of_bits(to.s, high);
+      else
+        row_maximum<tile_tokens / 2>(
+            high, [&](int i) { return folds ? fmaf(to.s[i], to.factor[row_half(i)], fold(from, i)) : to.s[i]; });
+      if constexpr (!folds) high[0] *= to.factor[0], high[1] *= to.factor[1];
+      const bool settled = !ptx::any_in_warp(high[0] > settled_up_to[0] || high[1] > settled_up_to[1]);
+      if (!settled) raise_exponent(high, to.alpha);
+      return {settled, settled || !ptx::any_in_warp(is_large(m[0]) || is_large(m[1])), any_bit(from.nonfinite) == 0};
+    }
+    /// m of the highest scores of rows, of which a lane knows those of its columns; few tiles have one above those before.
+    /// alpha: what the sums so far are to be multiplied by.
+    OCTAVO_DEVICE void raise_exponent(const float (&high)[2], float (&alpha)[2]) {
+      OCTAVO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const float before = is_large(m[half]) ? m[half] : settled_up_to[half];
+        const float maximum = fmaxf(before, max_over_quad(high[half]));
+        const float m_new = shared_exponent<Delta>(maximum);
+        if constexpr (Delta::integer_maximum)
+          alpha[half] = simt::negative_power_of_two(fminf(m_new - m[half], 127.0f));
+        else
+          alpha[half] = functions::exp2(m[half] - m_new);
+        if (before == minus_infinity) alpha[half] = 0;  // nothing summed yet: nothing to rescale
+        m[half] = m_new;
+        settled_up_to[half] = is_large(m_new) ? minus_infinity : maximum == minus_infinity ? maximum : m_new;
+      }
+      no_m_below_zero = !ptx::any_in_warp(settled_up_to[0] < 0 || settled_up_to[1] < 0);
+    }
+    OCTAVO_DEVICE void rescale(const float (&alpha)[2]) {
+      l[0] *= alpha[0], l[1] *= alpha[1];
+      OCTAVO_UNROLL
+      for (int i = 0; i < value_rows / 2; ++i) o[i] *= alpha[row_half(i)];
     }
 
     /// The thread's rows, counted from the first of the tile and of the document.
@@ -234,52 +304,17 @@ struct forward_kernel {
       return folds ? from.v_factor[column(i, place.quad_lane)] : 0.0f;
     }
 
-    /// The running maximum.
-    OCTAVO_DEVICE void raise_maximum(float (&s)[tile_tokens / 2], const stage& from, float (&factor)[2]) {
-      float high[2];
-      find_maximum(s, from, factor, high);
-      if (is_large(high[0]) || is_large(high[1])) [[unlikely]] {
-        round_large(s, factor, high);
-        find_maximum(s, from, factor, high);
-      }
-      maximum[0] = fmaxf(maximum[0], max_over_quad(high[0]));
-      maximum[1] = fmaxf(maximum[1], max_over_quad(high[1]));
-    }
-    OCTAVO_DEVICE void find_maximum(const float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2],
-                                    float (&high)[2]) const {
-      row_maximum<tile_tokens / 2>(
-          high, [&](int i) { return folds ? fmaf(s[i], factor[row_half(i)], fold(from, i)) : s[i]; });
-      if constexpr (!folds) high[0] *= factor[0], high[1] *= factor[1];
-    }
-    /// The new maximum's exponent becomes m; returns what the sums so far are to be multiplied by.
-    OCTAVO_DEVICE void raise_exponent(float (&alpha)[2]) {
-      OCTAVO_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const float m_new = shared_exponent<Delta>(maximum[half]);
-        const bool empty = (sums_by_product ? o[D / 2 + 2 * half] : l[half]) == 0;
-        alpha[half] = empty ? 0.0f : functions::exp2(m[half] - m_new);  // nothing summed yet: nothing to rescale
-        m[half] = m_new;
-        l[half] *= alpha[half];
-      }
-    }
-    OCTAVO_DEVICE void rescale(const float (&alpha)[2]) {
-      if (!ptx::any_in_warp(alpha[0] != 1 || alpha[1] != 1)) return;
-      OCTAVO_UNROLL
-      for (int i = 0; i < value_rows / 2; ++i) o[i] *= alpha[row_half(i)];
-    }
-
     /// P^ in units of 1 / p_scale, packed for the product with V; l where it is not part of that.
-    OCTAVO_DEVICE void exponentials(float (&s)[tile_tokens / 2], const stage& from, const float (&factor)[2],
-                                    std::uint32_t (&weights)[tile_tokens / 32][4]) {
+    OCTAVO_DEVICE void exponentials(tile_scores& of, const stage& from, std::uint32_t (&weights)[tile_tokens / 32][4]) {
       constexpr float log2_p_scale = 8;
       static_assert(p_scale<E> == 256.0f);
       const float shift[2] = {log2_p_scale - m[0], log2_p_scale - m[1]};
       OCTAVO_UNROLL
       for (int i = 0; i < tile_tokens / 2; ++i)
-        s[i] = functions::exp2(
-            fmaf(s[i], factor[row_half(i)], folds ? shift[row_half(i)] + fold(from, i) : shift[row_half(i)]));
-      pack_rows<E>(s, weights);
-      if constexpr (!sums_by_product) add_weights(s, from, weights);
+        of.s[i] = functions::exp2(
+            fmaf(of.s[i], of.factor[row_half(i)], folds ? shift[row_half(i)] + fold(from, i) : shift[row_half(i)]));
+      pack_rows<E>(of.s, weights);
+      if constexpr (!sums_by_product) add_weights(of.s, from, weights);
     }
     /// l as sums of weights: unrounded ones (stale), or rounded ones without the scales of V.
     OCTAVO_DEVICE void add_weights(const float (&s)[tile_tokens / 2], const stage& from,

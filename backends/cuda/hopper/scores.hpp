@@ -22,15 +22,18 @@ OCTAVO_DEVICE void round_large(float (&s)[R], float (&factor)[2], const float (&
     if (is_large(m[half])) factor[half] = 1;
 }
 
-/// Makes s[i] * factor[row] the score. factor comes as the scales of row and key tile and of the softmax; `token`
-/// multiplies the key's own scale in, a softcap leaves nothing to multiply by.
+/// `token`: multiplies by each key's own scale. s[i] * factor[row] is the score then, factor being the product of the
+/// scales of row, key tile and softmax.
 template <bool folds, int R>
-OCTAVO_DEVICE void finish_scores(float (&s)[R], float (&factor)[2], const float* key_scale,
-                                 const score_map<functions>& map, int quad_lane) {
+OCTAVO_DEVICE void scale_keys(float (&s)[R], const float* key_scale, int quad_lane) {
   if constexpr (folds) {
     OCTAVO_UNROLL
     for (int i = 0; i < R; ++i) s[i] *= key_scale[column(i, quad_lane)];
   }
+}
+/// Makes s[i] * factor[row] the score where there is a softcap, which leaves nothing to multiply by.
+template <int R>
+OCTAVO_DEVICE void cap_scores(float (&s)[R], float (&factor)[2], const score_map<functions>& map) {
   if (map.softcap == 0) [[likely]]
     return;
   OCTAVO_UNROLL
