@@ -38,21 +38,27 @@ struct delta_sums_kernel {
       const int left = this->work.tokens - this->first_row;  // of the group's rows
       const int last_row = this->work.first + this->first_row + (left > 64 ? 63 : left > 0 ? left - 1 : 0);
       const int last_beginning = this->work.sees(last_row).first;
-      int t = this->seen.first;
-      while (t < this->seen.last) {
-        while (t < this->seen.last && comes_plain(t, last_beginning, at_stage))
-          add_tile<true>(t++, last_beginning, at_stage);
-        if (t < this->seen.last) add_tile<false>(t++, last_beginning, at_stage);
+      const tile_run seen = this->seen;
+      if (seen.first == seen.last) return finish();
+      float s[columns];
+      at_stage.wait_full(this->memory.tiles);
+      this->start_scores(at_stage.stage, s);
+      finish_product<0>(s);
+      int t = seen.first;
+      while (t + 1 < seen.last) {
+        while (t + 1 < seen.last && is_plain(t, last_beginning, at_stage))
+          add_tile<true, true>(t++, last_beginning, at_stage, s);
+        if (t + 1 < seen.last) add_tile<false, true>(t++, last_beginning, at_stage, s);
       }
+      add_tile<false, false>(t, last_beginning, at_stage, s);
       finish();
     }
 
    private:
-    /// Waits for tile t. Nearly all are plain: what the others need is not in the loop over these, since instructions that
-    /// are jumped over are fetched late.
-    OCTAVO_DEVICE bool comes_plain(int t, int last_beginning, const ring_place<loop::stages>& at_stage) const {
-      at_stage.wait_full(this->memory.tiles);
-      return holds_tile(this->seen_by_all, t) && this->map.softcap == 0 && !may_begin_rows(t, last_beginning) &&
+    /// Nearly all tiles are plain: what the others need is not in the loop over these, since instructions that are jumped
+    /// over are fetched late.
+    OCTAVO_DEVICE bool is_plain(int t, int last_beginning, const ring_place<loop::stages>& at_stage) const {
+      return this->map.softcap == 0 && !may_begin_rows(t, last_beginning) &&
              (this->rows_nonfinite | any_bit(this->memory.ring_of[at_stage.stage].nonfinite)) == 0;
     }
     /// Whether a row whose c is to be found may begin in tile t. Rows begin in order: once the last one has, none is left.
@@ -60,37 +66,46 @@ struct delta_sums_kernel {
       return this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning;
     }
 
-    template <bool plain>
-    OCTAVO_DEVICE void add_tile(int t, int last_beginning, ring_place<loop::stages>& at_stage) {
-      const loop_stage& from = this->memory.ring_of[at_stage.stage];
-      float s[columns], dp[columns];
-      this->start_scores(at_stage.stage, s);
-      this->start_dp(at_stage.stage, dp);
-      finish_product<1>(s);
-
+    /// One tile, whose raw scores s are there; then they are those of the next one. Its dP and the next scores are made
+    /// under its exponentials.
+    template <bool plain, bool has_next>
+    OCTAVO_DEVICE void add_tile(int t, int last_beginning, ring_place<loop::stages>& now, float (&s)[columns]) {
+      const ring_place<loop::stages> at = now;
+      now.advance();
+      const loop_stage& from = this->memory.ring_of[at.stage];
+      float dp[columns], p[columns];
       const float k_scale = this->tile_scale(from.k_scale), v_scale = this->tile_scale(from.v_scale);
       float factor[2] = {at_least_tiny(this->q_scale[0] * k_scale), at_least_tiny(this->q_scale[1] * k_scale)};
+      this->start_dp(at.stage, dp);
       scale_keys<loop::folds>(s, from.k_scale, this->place.quad_lane);
       if constexpr (!plain) cap_scores(s, factor, this->map);
       round_large(s, factor, m);
       OCTAVO_UNROLL
-      for (int i = 0; i < columns; ++i) s[i] = functions::exp2(fmaf(s[i], factor[row_half(i)], -m[row_half(i)]));
-      if constexpr (!plain)
-        if (!holds_tile(this->seen_by_all, t)) forbid(s, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
+      for (int i = 0; i < columns; ++i) p[i] = fmaf(s[i], factor[row_half(i)], -m[row_half(i)]);
+      const auto start_next = [&] {
+        now.wait_full(this->memory.tiles);
+        this->start_scores(now.stage, s);
+      };
+      if constexpr (plain && has_next) start_next();
+      OCTAVO_UNROLL
+      for (int i = 0; i < columns; ++i) p[i] = functions::exp2(p[i]);
+      // The assembler would bring the wait forward, to where no exponential has been started, but for this branch.
+      if (!holds_tile(this->seen_by_all, t)) forbid(p, 0.0f, this->keys, t * tile_tokens, this->place.quad_lane);
 
-      finish_product<0>(dp);
+      finish_product<(plain && has_next ? 1 : 0)>(dp);
       this->finish_dp(from, dp);
-      if constexpr (!plain) this->drop_unweighted(from, s, dp);
-      at_stage.release(this->memory.tiles, this->place.lane);
-      at_stage.advance();
+      if constexpr (!plain) this->drop_unweighted(from, p, dp);
+      at.release(this->memory.tiles, this->place.lane);
       const float dp_factor[2] = {this->do_scale[0] * v_scale, this->do_scale[1] * v_scale};
       if constexpr (!plain)
         if (may_begin_rows(t, last_beginning)) find_shift(dp, dp_factor, t);
       OCTAVO_UNROLL
       for (int i = 0; i < columns; ++i) {
-        n[row_half(i)] += s[i];
-        sum[row_half(i)] = fmaf(s[i], fmaf(dp[i], dp_factor[row_half(i)], -c[row_half(i)]), sum[row_half(i)]);
+        n[row_half(i)] += p[i];
+        sum[row_half(i)] = fmaf(p[i], fmaf(dp[i], dp_factor[row_half(i)], -c[row_half(i)]), sum[row_half(i)]);
       }
+      if constexpr (!plain && has_next) start_next();
+      if constexpr (has_next) finish_product<0>(s);
     }
     /// c of rows whose first key lies in tile t: the mean of dP over the row's keys in it.
     OCTAVO_DEVICE void find_shift(const float (&dp)[columns], const float (&dp_factor)[2], int t) {
