@@ -12,14 +12,6 @@ namespace {
 constexpr auto top_left = octavo::causal_mask::top_left, bottom_right = octavo::causal_mask::bottom_right;
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-results r8_of(const candidate& on, const test_case& c) {
-  const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
-  REQUIRE(reference != nullptr);
-  const octavo::engine* e = reference->find(on.engine.recipe, on.engine.delta, false);
-  REQUIRE(e != nullptr);
-  return run(*reference, *e, c);
-}
-
 octavo::problem causal(std::int64_t s, std::int64_t d) {
   return {.s_q = s, .s_kv = s, .d_qk = d, .d_v = d, .element = octavo::dtype::f32, .mask = {top_left}};
 }

@@ -38,11 +38,7 @@ TEST_CASE("field: maxima that rise late, or never above zero") {
     const test_case c = along_a_direction(p, b);
     // (consistent has the forward of matched.)
     for_each_engine(p, {.recipes = {"token", "tile"}, .deltas = {"matched", "stale"}}, [&](const candidate& on) {
-      const results got = judged(on, c);
-      const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
-      const octavo::engine* r8_engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
-      REQUIRE(r8_engine != nullptr);
-      const results r8 = run(*reference, *r8_engine, c);
+      const results got = judged(on, c), r8 = r8_of(on, c);
       // ceil(max): a sum that is cut may cross a whole number, in few rows. The policies without whole maxima give them as
       // they are.
       int others = 0;
@@ -63,11 +59,7 @@ TEST_CASE("field: maxima that become large late") {
   test_case large = c;
   large.p = p;
   for_each_engine(p, {.recipes = {"token", "tile"}, .deltas = {"matched"}}, [&](const candidate& on) {
-    const results got = finite_run(on, large);
-    const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
-    const octavo::engine* r8_engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
-    REQUIRE(r8_engine != nullptr);
-    const results r8 = run(*reference, *r8_engine, large);
+    const results got = finite_run(on, large), r8 = r8_of(on, large);
     for (std::size_t i = 0; i < got.m.size(); ++i)
       CHECK(std::fabs(got.m[i] - r8.m[i]) <= 1e-3f * std::fabs(r8.m[i]) + 1);
     CHECK(relative_error(got.o, r8.o) < 0.2);

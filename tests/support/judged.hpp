@@ -31,15 +31,20 @@ inline results judged(const candidate& on, const test_case& c, const storage& ho
   return got;
 }
 
+/// What R8 makes of c, with the recipe and the delta of a candidate.
+inline results r8_of(const candidate& on, const test_case& c) {
+  const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
+  REQUIRE(reference != nullptr);
+  const octavo::engine* engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
+  REQUIRE(engine != nullptr);
+  return run(*reference, *engine, c);
+}
+
 /// Runs c and compares its error against R64 with that of R8: at most 1.1 of it and 2e-3, the rule for units whose sums
 /// are not R8's. LSE on the mean: a flipped rounding of P moves it by up to .06 in a row of one key. truth: exact(c),
 /// which one sweep needs only once.
 inline results as_accurate_as_r8(const candidate& on, const test_case& c, const results& truth) {
-  const results got = finite_run(on, c);
-  const octavo::backend_entry* reference = find_backend(octavo::all_backends(), "reference");
-  const octavo::engine* r8_engine = reference->find(on.engine.recipe, on.engine.delta, on.engine.e5m2_gradients);
-  REQUIRE(r8_engine != nullptr);
-  const results r8 = run(*reference, *r8_engine, c);
+  const results got = finite_run(on, c), r8 = r8_of(on, c);
   // Scores far from zero lose digits where sums are cut, and weights are then off by as much.
   double largest_score = 0;
   for (const float lse : truth.lse)

@@ -38,7 +38,8 @@ struct forward_kernel {
     alignas(matrix_bytes) std::uint8_t k[tile_tokens * D], v[tile_tokens * value_rows];
     float k_scale[scales_per_tile<Recipe>],
         v_factor[scales_per_tile<Recipe>];  ///< of V: token its fold, tile its scale
-    std::uint32_t nonfinite[4];
+    /// V's, which come twice: with K, when it is chosen what loop goes on; with V, when it is noted what they spoil.
+    std::uint32_t nonfinite_ahead[4], nonfinite[4];
   };
   struct shared {
     alignas(matrix_bytes) std::uint8_t q[places][tile_tokens * D];
@@ -100,15 +101,16 @@ struct forward_kernel {
     stage& to = memory.ring_of[place.stage];
     place.wait_empty(memory.keys);
     ptx::shared_barrier& k_full = memory.keys.full[place.stage];
-    k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor + sizeof to.nonfinite);
+    k_full.arrive_expecting(sizeof to.k + sizeof to.k_scale + sizeof to.v_factor + sizeof to.nonfinite_ahead);
     ptx::bulk_load(to.k, k.images.rows + from * sizeof to.k, sizeof to.k, k_full);
     ptx::bulk_load(to.k_scale, k.scale + from * factors, sizeof to.k_scale, k_full);
     ptx::bulk_load(to.v_factor, (folds ? v.fold : v.scale) + from * factors, sizeof to.v_factor, k_full);
-    ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, k_full);
+    ptx::bulk_load(to.nonfinite_ahead, v.images.nonfinite + from * 4, sizeof to.nonfinite_ahead, k_full);
     place.wait_empty(memory.values);
     ptx::shared_barrier& v_full = memory.values.full[place.stage];
-    v_full.arrive_expecting(sizeof to.v);
+    v_full.arrive_expecting(sizeof to.v + sizeof to.nonfinite);
     ptx::bulk_load(to.v, v.images.columns + from * sizeof to.v, sizeof to.v, v_full);
+    ptx::bulk_load(to.nonfinite, v.images.nonfinite + from * 4, sizeof to.nonfinite, v_full);
   }
 
   /// The readers: each warpgroup its half of every tile that was drawn.
@@ -268,7 +270,8 @@ struct forward_kernel {
       if constexpr (!folds) high[0] *= to.factor[0], high[1] *= to.factor[1];
       const bool settled = !ptx::any_in_warp(high[0] > settled_up_to[0] || high[1] > settled_up_to[1]);
       if (!settled) raise_exponent(high, to.alpha);
-      return {settled, settled || !ptx::any_in_warp(is_large(m[0]) || is_large(m[1])), any_bit(from.nonfinite) == 0};
+      return {settled, settled || !ptx::any_in_warp(is_large(m[0]) || is_large(m[1])),
+              any_bit(from.nonfinite_ahead) == 0};
     }
     /// m of the highest scores of rows, of which a lane knows those of its columns; few tiles have one above those before.
     /// alpha: what the sums so far are to be multiplied by.
