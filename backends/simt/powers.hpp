@@ -19,7 +19,7 @@ inline constexpr float largest_fused = 0x1p20f;
 /// Not so of a row that has no key yet, M = -inf; so of NaN.
 OCTAVO_DEVICE bool is_large(float m) { return !(fabsf(m) <= largest_fused) && m != -detail::float_infinity(); }
 
-/// 2^-e for a whole number e of at most 126 in magnitude, by its bits: added to a large number whose last place is 1, e
+/// 2^-e for a whole number e of at most 126 in magnitude, and 0 for 127, by its bits: added to a large number whose last place is 1, e
 /// stands in the lowest ones.
 OCTAVO_DEVICE float negative_power_of_two(float e) {
   const std::uint32_t bits = detail::bit_cast<std::uint32_t>(e + 0x1.8p23f);

@@ -66,8 +66,8 @@ struct delta_sums_kernel {
       return this->kernel.given_shift == nullptr && t * tile_tokens <= last_beginning;
     }
 
-    /// One tile, whose raw scores s are there; then they are those of the next one. Its dP and the next scores are made
-    /// under its exponentials.
+    /// One tile, whose raw scores s are there; then they are those of the next one. Its dP and, if it is
+    /// plain, the next scores are made under its exponentials.
     template <bool plain, bool has_next>
     OCTAVO_DEVICE void add_tile(int t, int last_beginning, ring_place<loop::stages>& now, float (&s)[columns]) {
       const ring_place<loop::stages> at = now;

@@ -26,7 +26,7 @@ struct dkv_kernel {
   /// consistent with `token`: P takes in the scales of V as it did in the forward.
   static constexpr bool with_v_fold = folds && Delta::reuses_forward_p;
   /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64. `token` with the consistent delta,
-  /// which needs most beside them, keeps some ten words of factors in local memory.
+  /// which needs most beside them, has none to spare.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : 2;
   static constexpr int places = D <= 64 ? 2 : 1;  ///< for tiles of keys: there is no memory for more

@@ -6,7 +6,8 @@
 //     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
 //
 // The tensor cores' sums keep 13 bits and truncate, so a product never runs over more than one tile of 128 keys: T
-// starts from zero and is added in FP32, in the operation that rescales O anyway. Ones beside V make the same product
+// starts from zero and is added in FP32, in the operation that multiplies by V's scale. a is 1, and nothing is multiplied by
+// it, unless M rises. Ones beside V make the same product
 // give the row sums of the rounded P, which l is. (`token` sums them in registers: there l wants each weight without
 // the scale that was folded into it. `stale` sums unrounded ones.)
 #pragma once
@@ -203,7 +204,7 @@ struct forward_kernel {
     template <next_tile next>
     OCTAVO_DEVICE tile_state visit(tile_scores& scores, tile_state state, const score_rules& rules, int t,
                                    ring_place<stages>& now) {
-      constexpr bool has_next = next != next_tile::none;
+      constexpr bool has_next = next != next_tile::none, plain = next == next_tile::plain;
       const ring_place<stages> at = now;
       now.advance();
       const stage& from = memory.ring_of[at.stage];
@@ -215,7 +216,7 @@ struct forward_kernel {
       exponentials(scores, from, weights);
       at.release(memory.keys, place.lane);  // the factors of `token` came with K
       at.wait_full(memory.values);
-      if constexpr (next != next_tile::plain)
+      if constexpr (!plain)
         if (!state.finite) memory.poisoned.note(weights, place, first_row, from.v, value_rows, 0, from.nonfinite);
       const ptx::matrix values = first_values.behind(at.stage, sizeof(stage));
       if constexpr (has_next) {
@@ -230,7 +231,7 @@ struct forward_kernel {
         start_product(part_of<0, rest_rows / 2>(rest), weights, values.behind(first_rows, chunk_bytes));
       if constexpr (has_next) {
         finish_product<(rest_rows > 0 ? 1 : 0)>(scores.s);
-        state = take_scores < next == next_tile::plain > (scores, rules, t + 1, now);
+        state = take_scores<plain>(scores, rules, t + 1, now);
         turn.pass();
       }
       if constexpr (rest_rows > 0) {
@@ -265,13 +266,23 @@ struct forward_kernel {
       if (plain && !folds && no_m_below_zero) [[likely]]
         row_maximum_of_bits(to.s, high);
       else
-        row_maximum<tile_tokens / 2>(
-            high, [&](int i) { return folds ? fmaf(to.s[i], to.factor[row_half(i)], fold(from, i)) : to.s[i]; });
+        find_maximum(to, from, high);
       if constexpr (!folds) high[0] *= to.factor[0], high[1] *= to.factor[1];
       const bool settled = !ptx::any_in_warp(high[0] > settled_up_to[0] || high[1] > settled_up_to[1]);
-      if (!settled) raise_exponent(high, to.alpha);
+      if (!settled) {
+        if constexpr (folds)  // a maximum of rounded products, as the scores under a large one are
+          if (is_large(high[0]) || is_large(high[1])) {
+            round_large(to.s, to.factor, high);
+            find_maximum(to, from, high);
+          }
+        raise_exponent(high, to.alpha);
+      }
       return {settled, settled || !ptx::any_in_warp(is_large(m[0]) || is_large(m[1])),
               any_bit(from.nonfinite_ahead) == 0};
+    }
+    OCTAVO_DEVICE void find_maximum(const tile_scores& of, const stage& from, float (&high)[2]) const {
+      row_maximum<tile_tokens / 2>(
+          high, [&](int i) { return folds ? fmaf(of.s[i], of.factor[row_half(i)], fold(from, i)) : of.s[i]; });
     }
     /// m of the highest scores of rows, of which a lane knows those of its columns; few tiles have one above those before.
     /// alpha: what the sums so far are to be multiplied by.
@@ -282,7 +293,7 @@ struct forward_kernel {
         const float maximum = fmaxf(before, max_over_quad(high[half]));
         const float m_new = shared_exponent<Delta>(maximum);
         if constexpr (Delta::integer_maximum)
-          alpha[half] = simt::negative_power_of_two(fminf(m_new - m[half], 127.0f));
+          alpha[half] = negative_power_of_two(fminf(m_new - m[half], 127.0f));
         else
           alpha[half] = functions::exp2(m[half] - m_new);
         if (before == minus_infinity) alpha[half] = 0;  // nothing summed yet: nothing to rescale

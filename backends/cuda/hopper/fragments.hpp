@@ -88,7 +88,6 @@ OCTAVO_DEVICE float (&part_of(float (&x)[M]))[N] {
   return reinterpret_cast<float(&)[N]>(x[first]);
 }
 
-OCTAVO_DEVICE std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : b; }
 /// The largest of f(0) to f(R - 1) in each of the two rows. Eight running maxima, so that no comparison waits for the
 /// one before.
 template <int R, class F>
@@ -100,11 +99,12 @@ OCTAVO_DEVICE void row_maximum(float (&row)[2], F f) {
   row[1] = fmaxf(fmaxf(high[2], high[3]), fmaxf(high[6], high[7]));
 }
 /// The largest of each row where it is positive, by comparing bits, which the hardware does three at a time; where it
-/// is not, and where there is a NaN, something that is not positive, or that NaN.
+/// is not, something that is not positive. A NaN is the largest, or passed over, by its sign.
 template <int R>
 OCTAVO_DEVICE void row_maximum_of_bits(const float (&x)[R], float (&row)[2]) {
   OCTAVO_UNROLL
   for (int half = 0; half < 2; ++half) {
+    const auto larger = [](std::int32_t a, std::int32_t b) { return a > b ? a : b; };
     const auto bits = [&](int i) { return detail::bit_cast<std::int32_t>(x[i / 2 * 4 + 2 * half + i % 2]); };
     std::int32_t high[2] = {bits(0), bits(1)};
     OCTAVO_UNROLL

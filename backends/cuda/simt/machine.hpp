@@ -51,8 +51,8 @@ struct machine {
   template <class L, class R>
   using atom = mma_atom<L, R>;
 
-  /// On sm_90 converting operands to F16 is what most instructions' time goes to. Two row tiles make every right operand
-  /// serve twice; a warp's own rows are converted once. Registers decide the rest: at d 128 dK or dV of 32 keys take 128, so
+  /// sm_90 converts operands to F16. Two row tiles make every right operand serve twice; a warp's own rows are converted
+  /// once, except where that was slower. Registers decide the rest: at d 128 dK or dV of 32 keys take 128, so
   /// that a warp has one of them. Shared memory is kept to the 99 KB of sm_89 and sm_120.
   static constexpr simt::schedule plan(simt::work which, int d, recipe::granularity scale_per) {
     const bool by_token = scale_per == recipe::granularity::token;  // whose factors take registers, too

@@ -57,9 +57,12 @@ TEST_CASE("hopper: a row without a positive element has no positive maximum") {
   CHECK(of(x).by_bits[0] < 0);
 }
 
-// P with a NaN has no largest element: its row's gradient is NaN, whatever it is scaled by.
-TEST_CASE("hopper: a NaN among weights is their maximum") {
+// Scores or weights with a NaN have no largest element: what comes of their row is NaN, whatever it is scaled by.
+TEST_CASE("hopper: a NaN is a row's maximum or none of it, by its sign") {
   float x[elements] = {};
+  x[6] = 1;
   x[7] = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(of(x).by_bits[hopper::row_half(7)]));
+  x[7] = std::copysign(x[7], -1.0f);
+  CHECK(of(x).by_bits[hopper::row_half(7)] == 1);
 }
