@@ -51,8 +51,7 @@ TEST_CASE("field: maxima that rise late, or never above zero") {
   }
 }
 
-// From 2^20 on products are rounded before M is taken off; here that begins in the fourth tile, in half of the rows. From
-// 2^24 on the fold of `token` is rounded, too: a maximum of sums that were not would be too low, and weights saturate.
+// From 2^20 on products are rounded before M is taken off; here that begins in the fourth tile, in half of the rows.
 TEST_CASE("field: maxima that become large late") {
   for (const float scale : {2e3f, 2e4f}) {
     octavo::problem p = over_tiles(5);
