@@ -25,8 +25,8 @@ struct dkv_kernel {
   static constexpr bool folds = folds_token_scales<Recipe>;
   /// consistent with `token`: P takes in the scales of V as it did in the forward.
   static constexpr bool with_v_fold = folds && Delta::reuses_forward_p;
-  /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64. `token` with the consistent delta,
-  /// which needs most beside them, has none to spare.
+  /// At d 128, dK and dV take 128 of a reader's 240 registers and two products 64. The factors of `token` come on top: it
+  /// may keep a word of them in local memory.
   static constexpr int readers = 2, threads = (1 + readers) * ptx::group_threads, blocks_per_sm = 1;
   static constexpr int stages = D <= 64 ? 4 : 2;
   static constexpr int places = D <= 64 ? 2 : 1;  ///< for tiles of keys: there is no memory for more

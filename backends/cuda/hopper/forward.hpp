@@ -6,10 +6,10 @@
 //     P^ = e4m3(2^8 2^(s - M')), packed in registers    T = P^ [V | 1]                  [O | l] = a [O | l] + T
 //
 // The tensor cores' sums keep 13 bits and truncate, so a product never runs over more than one tile of 128 keys: T
-// starts from zero and is added in FP32, in the operation that multiplies by V's scale. a is 1, and nothing is multiplied by
-// it, unless M rises. Ones beside V make the same product
-// give the row sums of the rounded P, which l is. (`token` sums them in registers: there l wants each weight without
-// the scale that was folded into it. `stale` sums unrounded ones.)
+// starts from zero and is added in FP32, in the operation that multiplies by V's scale. Where M does not rise, a is 1 and
+// nothing is multiplied by it. Ones beside V make the same product give the row sums of the rounded P, which l is.
+// (`token` sums them in registers: there l wants each weight without the scale that was folded into it. `stale` sums
+// unrounded ones.)
 #pragma once
 
 #include <octavo/backends/cuda/common/tile_work.hpp>
